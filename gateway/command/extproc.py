@@ -33,8 +33,8 @@ def run(config: Path, listen: str, admin_port: int | None, notice_s: float) -> i
     if problems := machine.problems(settings):
         return fail(f"{config}: {problem}" for problem in problems)
     configure(form=settings.log.format, level=settings.log.level)
-    for warning in machine.warnings(settings):
-        log.warning("store_unwritable", reason=warning)
+    for defect in machine.warnings(settings):
+        log.warning(defect.event, reason=defect.reason)
 
     async def ready(running: extproc.RunningProcessor) -> None:
         def adopt(changed: Settings) -> None:

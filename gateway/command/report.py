@@ -27,6 +27,7 @@ from gateway.serve.admin.filters import moment
 from gateway.serve.incoming.errors import ClientError
 from gateway.state.records.base import MOST_FOUND, Query
 from gateway.state.records.keeper import Records
+from gateway.state.records.opening import missing_file
 from gateway.state.store import sealing_of
 from gateway.state.tasks import Tasks
 
@@ -99,6 +100,8 @@ def run(config: Path, since: str, key: str, model: str, *, as_json: bool) -> int
     if report is None:
         click.echo(f"{config}: no records are kept: name a store that is not memory:// and set observe.keep.", err=True)
         return 1
+    if (missing := missing_file(settings.store.url)) is not None:
+        click.echo(f"Note: {missing} does not exist: nothing was recorded there yet. Is store.url right?", err=True)
     if as_json:
         click.echo(orjson.dumps(report.as_json(), option=orjson.OPT_INDENT_2).decode())
     else:

@@ -41,8 +41,8 @@ def run(config: Path | None, given: Mapping[str, Any]) -> int:
         return fail(f"{file}: {problem}" if file else problem for problem in problems)
     configure(form=settings.log.format, level=settings.log.level)
     if not workers.is_worker():
-        for warning in machine.warnings(settings):
-            log.warning("store_unwritable", reason=warning)
+        for defect in machine.warnings(settings):
+            log.warning(defect.event, reason=defect.reason)
         for note in machine.endpoints(settings):
             log.warning("base_url_names_endpoint", reason=note)
         for note in machine.keyless(settings):

@@ -47,12 +47,17 @@ def _opening(base_url: str, window: int) -> str:
 
 
 async def _tell(standin: StandIn) -> None:
-    """Print one line for each request, and keep none of them."""
-    while True:
-        seen = await standin.arrived(1)
-        await seen.done.wait()
-        click.echo(_line(seen))
-        del standin.requests[0]
+    """Print one line for each request when its answer has ended, and keep none of them."""
+    async with asyncio.TaskGroup() as waiting:
+        while True:
+            seen = await standin.arrived(1)
+            del standin.requests[0]
+            waiting.create_task(_tell_end(seen))
+
+
+async def _tell_end(seen: Seen) -> None:
+    await seen.done.wait()
+    click.echo(_line(seen))
 
 
 def _line(seen: Seen) -> str:

@@ -132,6 +132,9 @@ SIZE: Final = single(
 )
 PORT: Final = whole("a port number from 0 to 65535 (0: any free one)", 0, 65535)
 TOKENS: Final = whole("a number of tokens, such as 128000", 1)
+LEAST_WINDOW: Final = 256
+"""Tokens. Chosen: far below any model's window, and a short question with a short answer still fits. A smaller number is a mistake."""
+WINDOW: Final = whole(f"a number of tokens, {LEAST_WINDOW} or more, such as 128000", LEAST_WINDOW)
 MOMENT: Final = single(
     read.moment,
     {"type": "string", "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.]+(Z|[+-][0-9:]+)?)?$"},

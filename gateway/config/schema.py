@@ -34,6 +34,7 @@ from gateway.config.kinds import (
     STORE_URL,
     TEXT,
     TOKENS,
+    WINDOW,
     Kind,
     choice,
     choices,
@@ -244,7 +245,7 @@ SETTINGS: Final = (
         "A conversation stays with one of them. An upstream that fails rests.",
     ),
     Setting("models.*.name", NAME, "name that the upstream gets instead of the client's: an alias", default="as the client names it"),
-    Setting("models.*.context_window", TOKENS, "the window, in tokens"),
+    Setting("models.*.context_window", WINDOW, "the window, in tokens"),
     Setting("models.*.max_output_tokens", TOKENS, "the model's own limit; the default reserve is at most this"),
     Setting(
         "models.*.output_reserve", COUNT, "tokens kept free for the answer if the client sets no limit",
@@ -278,8 +279,8 @@ SETTINGS: Final = (
     ),
     Setting("keys.*.expires", MOMENT, "it is refused from this moment on: 2027-01-31 or 2027-01-31T12:00:00Z", default="never"),
 
-    Setting("defaults.max_tokens", TOKENS, "the window of an unknown model is assumed to be four times this"),
-    Setting("defaults.context_window", TOKENS, "the window of an unknown model, instead of four times max_tokens"),
+    Setting("defaults.max_tokens", whole("a number of tokens, 64 or more, such as 32768", 64), "the window of an unknown model is assumed to be four times this"),
+    Setting("defaults.context_window", WINDOW, "the window of an unknown model, instead of four times max_tokens"),
     Setting("defaults.output_reserve", COUNT, "tokens kept free for the answer, for models that set none"),
     Setting("defaults.tokenizer", TOKENIZER, "for models that the catalogue does not know"),
 

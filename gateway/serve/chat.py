@@ -81,7 +81,7 @@ async def _live(served: ServedRequest, received: Received, times: Times) -> web.
         while (work_of := WORK.get(type(state))) is not None:
             event = await work_of(served, state)
             if writes_long:
-                state = await work.next_state_in_pool(served, state, event)
+                state = await work.next_state_in_pool(served, state, event, len(asked.raw))
             else:
                 state = work.next_state(served, state, event)
             if not times.decided and type(state) is Ready:

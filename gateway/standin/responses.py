@@ -15,7 +15,7 @@ RULES: Final = {
     "shape": "input is a text or a list of items with a type or a role",
     "content": "a message has parts of the kind that its role may have, and something in them",
     "call": "a function call has an id, a name and arguments that are JSON",
-    "unanswered": "every call has its output",
+    "unanswered": "every call has its output, except one that the model does not wait for",
     "orphan": "an output answers a call in front of it",
     "duplicate": "a call is answered once, and no item id stands twice",
     "program": "calls and results of a program, and its output, come after the program",
@@ -110,12 +110,15 @@ def _calls(items: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:
 def _pairs(items: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:
     waiting: dict[str, int] = {}
     answered: set[str] = set()
+    asynchronous: set[str] = set()
     for at, item in enumerate(items):
         kind = str(kind_of(item))
         name = call_id(item)
         if kind in _ANSWERED:
             waiting[name] = at
             answered.discard(name)
+            if item.get("async") is True:
+                asynchronous.add(name)
         elif kind.endswith("_output") and kind != "program_output":
             if name in answered:
                 yield Violation("duplicate", at, f"Duplicate tool output for call_id {name}.")
@@ -124,7 +127,8 @@ def _pairs(items: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:
             waiting.pop(name, None)
             answered.add(name)
     for name, at in waiting.items():
-        yield Violation("unanswered", at, f"No tool output found for function call {name}.")
+        if name not in asynchronous:
+            yield Violation("unanswered", at, f"No tool output found for function call {name}.")
 
 
 def _programs(items: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:

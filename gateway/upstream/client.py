@@ -48,6 +48,7 @@ class UpstreamUnreachable(Exception):
 
     def __init__(self, upstream: str, reason: str, *, timed_out: bool = False) -> None:
         super().__init__(f"upstream {upstream!r} {reason}")
+        self.reason = reason
         self.status = 504 if timed_out else 502
         self.code = "upstream_timeout" if timed_out else "upstream_unreachable"
         self.type = "upstream_error"

@@ -21,6 +21,9 @@ CONTINUES: Final = "turnfold.continues"
 """A member of a message that must be sent with an earlier one: the number of messages from that one to this. The earlier message has
 the call of a server's tool; this one has the tool's result, or calls that the tool itself made."""
 
+LATE: Final = "turnfold.late"
+"""A member of a result that may come any time after its call, with user messages between them: the call was made as an asynchronous one."""
+
 PINNED_ROLES: Final = frozenset({"system", "developer"})
 RESULT_ROLES: Final = frozenset({"tool", "function"})
 

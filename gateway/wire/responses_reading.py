@@ -14,7 +14,7 @@ from gateway.wire import piecewise
 from gateway.wire.compaction import TRIGGER, opened
 from gateway.wire.format import Format
 from gateway.wire.memory import Memory
-from gateway.wire.message import CONTINUES, Message, dumps
+from gateway.wire.message import CONTINUES, LATE, Message, dumps
 from gateway.wire.raw_json import members, readable
 from gateway.wire.views import IMAGE_TOKENS, Opaque, Piece, ViewedRequest, opaque, pieces, texts_in, view
 
@@ -109,6 +109,18 @@ OriginatedView = tuple[Mapping[str, Any], ItemOrigin]
 """A view and its origin."""
 
 
+def _with_late(found: list[OriginatedView], items: Sequence[Piece]) -> list[OriginatedView]:
+    """Mark the outputs of calls that the model need not wait for: `async` in
+    https://platform.openai.com/docs/api-reference/responses/create."""
+    asynchronous = {call_id(item.value) for item in items if item.value.get("async") is True}
+    if not asynchronous:
+        return found
+    return [
+        ({**shown, LATE: True}, origin) if shown.get("tool_call_id") in asynchronous else (shown, origin)
+        for shown, origin in found
+    ]
+
+
 def _views(
     instructions: Any, text: str | None, items: Sequence[Piece]
 ) -> tuple[tuple[Message, ...], tuple[ItemOrigin, ...]]:
@@ -118,7 +130,7 @@ def _views(
     if text is not None:
         found.append(({"role": "user", "content": texts_in(text, "input_text")}, ItemOrigin(member="input")))
     found += _views_of(items)
-    found = _with_continues(found, items)
+    found = _with_late(_with_continues(found, items), items)
     views = tuple(view(number, message) for number, (message, _) in enumerate(found))
     return views, tuple(origin for _, origin in found)
 
@@ -174,7 +186,8 @@ def _role_of(kind: str, item: Mapping[str, Any]) -> str:
         return role if isinstance(role, str) else "user"
     if kind in PINNED_ITEMS:
         return "system"
-    is_output = kind.endswith(("_output", "_response")) and call_id(item) != ""
+    # An output may name its tool instead of a call.
+    is_output = kind.endswith(("_output", "_response")) and (call_id(item) != "" or isinstance(item.get("name"), str))
     return "tool" if is_output else "assistant"
 
 

@@ -9,8 +9,9 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from gateway.command.cli import main
+from gateway.command.cli import WINDOW, main
 from gateway.config import SettingsError, parse
+from gateway.config.kinds import LEAST_WINDOW
 from gateway.context.choose import embedding
 from gateway.standin import Raw, StandIn
 from gateway.state.store.sqlite import SCHEMA
@@ -23,11 +24,11 @@ HEAD = UPSTREAM + "default_upstream: u\nstore: {url: 'memory://'}\nserver: {port
 CHAINS = [
     ("small: {context_window: 8192, on_overflow: [large]}, large: {context_window: 16384}", ""),
     ("small: {context_window: 8192, on_overflow: [large]}, large: {context_window: 8192}", "not more than the 8192 of small"),
-    ("a: {context_window: 9, on_overflow: [b, c]}, b: {context_window: 99}, c: {context_window: 98}", "not more than the 99 of b"),
+    ("a: {context_window: 900, on_overflow: [b, c]}, b: {context_window: 999}, c: {context_window: 998}", "not more than the 999 of b"),
     ("a: {context_window: 9999999, on_overflow: [gpt-4o]}", "a window of 128000 tokens"),
-    ("a: {context_window: 9, on_overflow: [nobody-knows, b]}, b: {context_window: 8}", "not more than the 9 of a"),
-    ("a: {on_overflow: [b]}, b: {context_window: 8}", ""),
-    ("'a*': {context_window: 9, on_overflow: [b]}, b: {context_window: 8}", ""),
+    ("a: {context_window: 900, on_overflow: [nobody-knows, b]}, b: {context_window: 800}", "not more than the 900 of a"),
+    ("a: {on_overflow: [b]}, b: {context_window: 800}", ""),
+    ("'a*': {context_window: 900, on_overflow: [b]}, b: {context_window: 800}", ""),
 ]  # fmt: skip
 
 
@@ -39,6 +40,10 @@ def test_windows_that_do_not_grow_along_on_overflow_are_mistakes(models, says):
         return
     with pytest.raises(SettingsError, match=says):
         parse(text, {})
+
+
+def test_the_command_line_and_the_file_take_the_same_least_window():
+    assert WINDOW.min == LEAST_WINDOW
 
 
 def checked(folder, text, *options):

@@ -83,6 +83,19 @@ def test_without_a_store_the_reason_is_told(tmp_path):
     assert "no records are kept" in result.stderr
 
 
+def test_records_that_do_not_exist_yet_are_told_and_not_made(tmp_path):
+    file, records = tmp_path / "turnfold.yaml", tmp_path / "state" / "t-records.db"
+    store = f"sqlite:///{tmp_path}/state/t.db"
+    file.write_text(f"upstreams: {{u: {{provider: vllm, base_url: 'http://h/v1'}}}}\nstore: {{url: '{store}'}}\n")
+    result = CliRunner().invoke(main, ["report", "--config", str(file)])
+    assert result.exit_code == 0, result.output
+    assert f"{records} does not exist" in result.stderr
+    assert not records.parent.exists()
+    result = CliRunner().invoke(main, ["forget", "--config", str(file), "--all"])
+    assert "0 values forgotten" in result.output
+    assert not records.exists()
+
+
 @pytest.mark.parametrize("time", ["soon", "nan"])
 def test_a_time_that_means_nothing_is_a_clear_error(tmp_path, time):
     file = tmp_path / "turnfold.yaml"
@@ -99,4 +112,4 @@ def test_a_time_that_no_calendar_has_is_the_nearest_that_one_has(tmp_path, time)
     file.write_text(f"upstreams: {{u: {{provider: vllm, base_url: 'http://h/v1'}}}}\nstore: {{url: '{store}'}}\n")
     result = CliRunner().invoke(main, ["report", "--config", str(file), f"--since={time}"])
     assert result.exit_code == 0, result.output
-    assert result.output.startswith("1970-01-01T00:00:00Z" if "-" in time or "d" in time else "9999-12-31T00:00:00Z")
+    assert result.stdout.startswith("1970-01-01T00:00:00Z" if "-" in time or "d" in time else "9999-12-31T00:00:00Z")

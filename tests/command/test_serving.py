@@ -136,13 +136,24 @@ async def test_a_host_that_is_no_address_of_this_machine_is_told(tmp_path, host)
     assert "choose an address of this machine" in lines[0]
 
 
-async def test_an_unwritable_store_is_told_and_does_not_keep_the_gateway_from_serving(tmp_path, standin):
+USELESS_STORES = [
+    ("/proc/none/t.db", "cannot be written", "store_unwritable"),
+    ("notes.txt", "is not a database of SQLite", "store_file_is_not_ours"),
+]
+
+
+@pytest.mark.parametrize(("store", "reason", "event"), USELESS_STORES)
+async def test_a_useless_store_is_told_and_does_not_keep_the_gateway_from_serving(
+    tmp_path, standin, store, reason, event
+):
     [port, admin] = free_ports(2)
-    config = {"server": {"port": port}, "admin": {"port": admin}, "store": {"url": "sqlite:////proc/none/t.db"}}
+    (tmp_path / "notes.txt").write_text("notes of somebody, longer than the head of a database of SQLite " * 9)
+    path = tmp_path / store  # an absolute path stays what it is
+    config = {"server": {"port": port}, "admin": {"port": admin}, "store": {"url": f"sqlite:///{path}"}}
     (tmp_path / "t.yaml").write_text(configured(standin, config))
     status, lines = await run(tmp_path, "check", "t.yaml")
     assert (status, len(lines)) == (1, 2)
-    assert "store.url: /proc/none/t.db cannot be written" in lines[0]
+    assert f"store.url: {path} {reason}" in lines[0]
     async with started(tmp_path, "serve", "--config", "t.yaml") as process:
         await answering(port, process)
         async with (
@@ -152,7 +163,8 @@ async def test_an_unwritable_store_is_told_and_does_not_keep_the_gateway_from_se
             assert answer.status == 200
         process.send_signal(signal.SIGTERM)
         out = (await process.communicate())[0].decode()
-    assert out.count("store_unwritable") == 1
+    logged = [line for line in out.splitlines() if "store.url: " in line]
+    assert [event in line for line in logged] == [True], out
 
 
 async def served_model(port: int, model: str) -> str:

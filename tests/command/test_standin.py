@@ -6,8 +6,11 @@ import signal
 import aiohttp
 import orjson
 
+from gateway.command.standin import _tell
+from gateway.standin import Raw, StandIn
 from tests import fakes
 from tests.command.test_serving import run, started
+from tests.hostile.wire import until
 from tests.running import PATIENCE_S, free_ports
 
 
@@ -34,6 +37,23 @@ async def test_the_first_try_of_the_readme_needs_no_key(tmp_path):
         standin.send_signal(signal.SIGTERM)
         async with asyncio.timeout(PATIENCE_S):
             assert await standin.wait() == 0
+
+
+async def test_a_request_that_gets_no_end_keeps_no_other_line_back(capsys):
+    shown = []
+    async with (
+        StandIn(script=[Raw(end="silence")]) as standin,
+        aiohttp.ClientSession() as session,
+        asyncio.timeout(PATIENCE_S),
+        asyncio.TaskGroup() as group,
+    ):
+        told = group.create_task(_tell(standin))
+        async with session.post(f"{standin.base_url}/responses", json={}):
+            async with session.post(f"{standin.base_url}/embeddings", json={}) as answer:
+                await answer.read()
+            await until(lambda: shown.append(capsys.readouterr().out) or shown[-1])
+        told.cancel()
+    assert "".join(shown) == "POST /v1/embeddings  200\n"
 
 
 async def test_a_port_in_use_is_told(tmp_path):

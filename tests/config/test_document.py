@@ -106,12 +106,12 @@ def test_what_is_not_yaml_is_told_with_its_line(text, said):
 
 def test_anchors_are_merged_and_what_is_written_wins():
     settings = parse(
-        "models:\n  a: &base {context_window: 100, mode: observe}\n  b: {<<: *base, context_window: 200}\n"
+        "models:\n  a: &base {context_window: 1000, mode: observe}\n  b: {<<: *base, context_window: 2000}\n"
         "  c: {<<: [*base, {max_output_tokens: 5}]}",
         {},
     )
-    assert (settings.route("b").window, settings.route("b").mode) == (200, "observe")
-    assert (settings.route("c").window, settings.route("c").max_output_tokens) == (100, 5)
+    assert (settings.route("b").window, settings.route("b").mode) == (2000, "observe")
+    assert (settings.route("c").window, settings.route("c").max_output_tokens) == (1000, 5)
 
 
 @pytest.mark.parametrize("text", ["server: &a {<<: *a}", "models: &a {x: *a}", "fold: &a {summary: *a, recall: *a}"])

@@ -166,15 +166,20 @@ BAD = [
     ("fold: {summary: {upstream: a}}", '1: fold.summary.upstream: "a" is not an upstream; known: openai'),
     (
         "models: {gpt-4o: {context_window: 128k}}",
-        '1: models.gpt-4o.context_window: "128k" is not a number of tokens, such as 128000; did you mean 128000?',
+        '1: models.gpt-4o.context_window: "128k" is not a number of tokens, 256 or more, such as 128000; did you mean 128000?',
     ),
     (
         "models:\n  gpt-4.1:\n    context_window: 0",
-        "3: models.gpt-4.1.context_window: 0 is not a number of tokens, such as 128000",
+        "3: models.gpt-4.1.context_window: 0 is not a number of tokens, 256 or more, such as 128000",
     ),
     (
-        "models: {a: {output_reserve: 9, context_window: 9}}",
-        "1: models.a.output_reserve: 9 leaves nothing of context_window 9",
+        "defaults: {context_window: 10}",
+        "1: defaults.context_window: 10 is not a number of tokens, 256 or more, such as 128000",
+    ),
+    ("defaults: {max_tokens: 10}", "1: defaults.max_tokens: 10 is not a number of tokens, 64 or more, such as 32768"),
+    (
+        "models: {a: {output_reserve: 900, context_window: 900}}",
+        "1: models.a.output_reserve: 900 leaves nothing of context_window 900",
     ),
     ("models: {a: {context_windw: 1}}", "1: models.a.context_windw: unknown key; did you mean context_window?"),
     ("models: {a: {upstream: opena}}", '1: models.a.upstream: "opena" is not an upstream; did you mean openai?'),

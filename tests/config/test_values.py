@@ -52,8 +52,8 @@ def test_an_exact_name_wins_over_the_most_specific_pattern_and_an_alias_is_follo
 
 
 def test_of_equally_specific_patterns_the_first_in_the_file_wins():
-    settings = parse('models: {"ab*": {context_window: 1}, "*bc": {context_window: 2}}', {})
-    assert settings.route("abc").window == 1
+    settings = parse('models: {"ab*": {context_window: 1000}, "*bc": {context_window: 2000}}', {})
+    assert settings.route("abc").window == 1000
 
 
 def test_an_alias_takes_what_it_leaves_open_from_what_it_stands_for():
@@ -112,7 +112,7 @@ def test_simple_settings_need_a_url_alone():
 def test_the_default_window_is_given_or_four_times_the_default_output():
     assert parse("", {}).default_window == 131072
     assert parse("defaults: {max_tokens: 1000}", {}).default_window == 4000
-    assert parse("defaults: {context_window: 5}", {}).default_window == 5
+    assert parse("defaults: {context_window: 500}", {}).default_window == 500
 
 
 def test_settings_do_not_change():

@@ -79,6 +79,23 @@ async def test_an_alias_is_spliced_and_nothing_else_changes(gateway, standin):
     assert standin.chats[0].body == raw.replace(b'"model": "fast",', b'"model": "gpt-4o-mini",', 1)
 
 
+QUERIES = [
+    ("model=fast&a=%2f", "model=gpt-4o-mini&a=%2f"),
+    ("a=1&deployment=fast", "a=1&model=gpt-4o-mini"),
+    ("deployment=gpt-4o&a=%2f", "deployment=gpt-4o&a=%2f"),
+]
+
+
+@pytest.mark.parametrize(("query", "sent"), QUERIES)
+async def test_an_alias_in_a_query_is_replaced_too(gateway, standin, query, sent):
+    """The offer of a call is no JSON: https://platform.openai.com/docs/guides/realtime-webrtc."""
+    proxy = await gateway(standin, CONFIG)
+    answer = await proxy.ask("POST", f"/realtime/calls?{query}", b"v=0", {"content-type": "application/sdp"})
+    assert answer.status == 200
+    seen = standin.requests[-1]
+    assert (seen.raw_target, seen.body) == (f"/v1/realtime/calls?{sent}", b"v=0")
+
+
 BAD_BODIES = [
     ("118 not JSON", b"hello"),
     ("118 empty", b""),

@@ -594,7 +594,11 @@ def received():
 
 @pytest.fixture
 async def echo(received):
-    """A server with a WebSocket that sends back what it gets."""
+    """A server with a WebSocket that sends back what it gets.
+
+    A test names it before ``gateway``, so that it closes after it: a server that closes reads no more, and a gateway that closes a
+    socket there waits five seconds for the answer.
+    """
 
     async def handler(request):
         socket = web.WebSocketResponse()
@@ -635,7 +639,7 @@ BYTES = [
 
 
 @pytest.mark.parametrize(("data", "passes"), BYTES)
-async def test_a_message_in_a_binary_frame_is_held_to_the_keys_models(gateway, echo, received, data, passes):
+async def test_a_message_in_a_binary_frame_is_held_to_the_keys_models(echo, gateway, received, data, passes):
     running = await gateway(echo, {"keys": {"alice": {"hash": hashed(KEY), "models": ["gpt-4o"]}}})
     async with running.session.ws_connect(f"{running.base_url}/responses", headers=BEARER) as socket:
         await socket.send_bytes(data)
@@ -661,7 +665,7 @@ CREATE = '{"type":"response.create","model":"gpt-4o","input":"hi"}'
     [("/responses", CREATE), ("/realtime?model=gpt-4o", '{"type":"input_audio_buffer.append"}'), ("/realtime?model=gpt-4o", b"\0\1")],
 )  # fmt: skip
 @pytest.mark.parametrize(("entry", "reason"), CHANGES)
-async def test_a_socket_ends_when_its_key_may_no_longer_be_used(gateway, echo, received, path, message, entry, reason):
+async def test_a_socket_ends_when_its_key_may_no_longer_be_used(echo, gateway, received, path, message, entry, reason):
     others = {"bob": {"hash": hashed(OTHER + "2")}}
     running_gateway = await gateway(echo, {"keys": {"alice": {"hash": hashed(KEY)}, **others}})
     async with running_gateway.session.ws_connect(f"{running_gateway.base_url}{path}", headers=BEARER) as socket:
@@ -678,7 +682,7 @@ async def test_a_socket_ends_when_its_key_may_no_longer_be_used(gateway, echo, r
 
 
 @pytest.mark.parametrize(("frame", "passes"), FRAMES)
-async def test_each_message_of_a_socket_is_held_to_the_keys_models(gateway, echo, received, frame, passes):
+async def test_each_message_of_a_socket_is_held_to_the_keys_models(echo, gateway, received, frame, passes):
     config = {"keys": {"alice": {"hash": hashed(KEY), "models": ["gpt-4o"]}}}
     running = await gateway(echo, config)
     text = written(frame)
@@ -689,7 +693,7 @@ async def test_each_message_of_a_socket_is_held_to_the_keys_models(gateway, echo
     assert received == ([text] if passes else [])
 
 
-async def test_a_model_in_the_url_does_not_stand_for_the_model_of_a_responses_message(gateway, echo, received):
+async def test_a_model_in_the_url_does_not_stand_for_the_model_of_a_responses_message(echo, gateway, received):
     """A server that reads no model there would use its default."""
     running = await gateway(echo, {"keys": {"alice": {"hash": hashed(KEY), "models": ["gpt-4o"]}}})
     url = f"{running.base_url}/responses?model=gpt-4o"

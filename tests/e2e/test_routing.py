@@ -87,12 +87,14 @@ async def test_a_clients_key_does_not_travel_to_whoever_steps_in(scene: Any) -> 
     told = await scene(
         {"upstreams": {"first": {"fallbacks": ["second"]}}}, first=StandIn(script=[UNAVAILABLE]), second=StandIn()
     )
-    await told.ask(authorization="Bearer sk-client", api_key="sk-client", x_goog_api_key="sk-client", x_app="mine")
+    keys = {"authorization": "Bearer sk-client", "api_key": "sk-client", "x_goog_api_key": "sk-client"}
+    await told.ask(**keys, x_app="mine", idempotency_key="once")
     sent = told.upstreams["second"].chats[0].headers
 
     assert "authorization" not in sent
     assert "sk-client" not in str(sent)
     assert sent["x-app"] == "mine"
+    assert sent["idempotency-key"] == "once"
 
 
 async def test_without_a_fallback_the_upstreams_fault_is_the_answer(scene: Any) -> None:

@@ -120,12 +120,13 @@ async def test_what_was_read_of_a_large_body_is_freed_beside_the_event_loop(gate
     assert set(ended) == {"freeing"}
 
 
-@pytest.mark.parametrize("path", ["/embeddings", "/deployments/m/embeddings"])
+@pytest.mark.parametrize("path", ["/embeddings", "/deployments/m/embeddings", "/chat/completions"])
 async def test_a_small_body_that_may_unpack_to_a_large_one_is_read_beside_the_event_loop(gateway, standin, path):
     key = f"sha256:{sha256(b'secret').hexdigest()}"
     proxy = await gateway(standin, {"keys": {"a": {"hash": key, "models": ["m"]}}, "server": {"max_folded": "1MiB"}})
     packed = gzip.compress(orjson.dumps({"model": "m", "input": "x" * 2**23}))
     headers = {"content-encoding": "gzip", "content-type": "application/json", "authorization": "Bearer secret"}
+    standin.script.append(Completion())  # it does not unpack bodies itself
     with calls() as found:
         assert (await proxy.ask("POST", path, packed, headers)).status == 200
     assert found["decompress"] == 0
@@ -151,6 +152,9 @@ async def test_a_full_queue_refuses_large_requests_and_serves_small_ones(gateway
     async with held_up(pool):
         answer = await proxy.chat({"model": "m", "messages": long_conversation(800)})
         assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+        packed = gzip.compress(orjson.dumps({"model": "m", "messages": long_conversation(800)}))
+        assert len(packed) < INLINE
+        assert (await proxy.ask("POST", "/chat/completions", packed, {"content-encoding": "gzip"})).status == 503
         assert (await proxy.chat(SMALL)).status == 200
     assert (await proxy.chat({"model": "m", "messages": long_conversation(800)})).status == 200
 
@@ -222,7 +226,7 @@ async def echo(aiohttp_server):
     return f"http://127.0.0.1:{server.port}/v1"
 
 
-async def test_messages_on_sockets_count_among_the_bytes_that_are_held(gateway, echo):
+async def test_messages_on_sockets_count_among_the_bytes_that_are_held(echo, gateway):
     proxy = await gateway(echo, {"server": {"max_body": "1MiB", "max_in_flight": "1MiB"}})
     pool, admission = proxy.inside.gateway.pool, proxy.inside.gateway.admission
     message = orjson.dumps({"type": "response.create", "model": "m", "input": "word " * 150_000}).decode()
@@ -239,7 +243,7 @@ async def test_messages_on_sockets_count_among_the_bytes_that_are_held(gateway, 
         await until(lambda: admission.size_bytes == 0)
 
 
-async def test_a_large_message_on_a_socket_is_read_off_the_event_loop(gateway, echo):
+async def test_a_large_message_on_a_socket_is_read_off_the_event_loop(echo, gateway):
     proxy = await gateway(echo, {"models": {"m": {"context_window": 1_000_000}}})
     body = {"type": "response.create", "model": "m", "input": long_conversation()}
     async with ClientSession() as session, session.ws_connect(f"{proxy.base_url}/responses", max_msg_size=0) as socket:

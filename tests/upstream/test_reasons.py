@@ -58,7 +58,7 @@ async def told(kind, scheme, folder, client):
 
 @pytest.mark.parametrize(("scheme", "kind", "reason"), CASES, ids=[f"{scheme} to {kind}" for scheme, kind, _ in CASES])
 async def test_the_reason_says_what_to_change(tmp_path, scheme, kind, reason):
-    assert await told(kind, scheme, tmp_path, Client()) == f"upstreams.u: upstream 'u' could not be reached: {reason}"
+    assert await told(kind, scheme, tmp_path, Client()) == f"upstreams.u: could not be reached: {reason}"
 
 
 @pytest.mark.parametrize(("kind", "reason"), [("plain", PLAIN), ("tls", CERTIFICATE)])
@@ -66,4 +66,4 @@ async def test_aiohttps_client_gives_the_same_reasons(tmp_path, kind, reason):
     client = Client()
     await client._http.close()
     client._http = PublicHttp()
-    assert await told(kind, "https", tmp_path, client) == f"upstreams.u: upstream 'u' could not be reached: {reason}"
+    assert await told(kind, "https", tmp_path, client) == f"upstreams.u: could not be reached: {reason}"

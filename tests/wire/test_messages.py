@@ -331,3 +331,23 @@ def test_any_other_system_message_stays(visible: dict[str, Any]) -> None:
     sent = orjson.loads(folded(MESSAGES, body_of(user("one"), message, *talk), 0.2))["messages"]
 
     assert message in sent
+
+
+def test_what_was_said_stays_in_a_digest_if_the_result_of_a_servers_tool_leaves_no_room_for_a_turn() -> None:
+    """Such a result stays with its call as it came, so nothing but the question is kept."""
+    called = {"type": "mcp_tool_use", "id": "mcp_1", "name": "harbours", "server_name": "ports", "input": {}}
+    rows = "".join([f"harbour {number}: closed in winter\n" for number in range(400)])
+    result = {"type": "mcp_tool_result", "tool_use_id": "mcp_1", "content": [{"type": "text", "text": rows}]}
+    turns = [
+        user("The ferry to Oslo is booked as K-4471, never on a Sunday."),
+        assistant({"type": "text", "text": "Noted: K-4471."}),
+        user("Which harbours have room?"),
+        assistant(called, result, {"type": "text", "text": "Arendal has room, berth 12."}),
+        user("Good, go on."),
+    ]
+
+    sent = orjson.loads(folded(MESSAGES, body_of(*turns), 0.1))["messages"]
+
+    assert strict.violations(body_of(*sent)) == []
+    assert [message["role"] for message in sent] == ["user"]
+    assert all(fact in str(sent) for fact in ("K-4471", "berth 12", "Good, go on."))

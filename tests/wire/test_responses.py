@@ -216,6 +216,47 @@ def test_a_program_its_calls_and_its_output_are_kept_or_folded_together(*, done:
     assert [item for item in sent["input"] if item["type"] == "program"] == given[3:4]
 
 
+@pytest.mark.parametrize("rung", [1, 2, 3])
+@pytest.mark.parametrize("share", [0.6, 0.3, 0.1])
+@pytest.mark.parametrize("ended", [12, 19, None])
+def test_a_job_that_runs_for_many_turns_does_not_join_them(ended: int | None, share: float, rung: int) -> None:
+    """The turns between an asynchronous call and its output are kept whole or folded, and the call stays with its output."""
+    output = {**OUTPUT, "output": "The job is done."}
+    given: list[dict[str, Any]] = []
+    for n in range(20):
+        given += [user(f"Question {n}: " + "of many words " * 20)]
+        given += [REASONING, {**CALL, "async": True}] if n == 2 else []
+        given += [output] if n == ended else []
+        given += [{**REASONING, "id": f"rs_a{n}"}, said(f"Answer {n}: " + "in many words " * 20, f"msg_{n}")]
+    given.append(user("And now?") if ended else output)
+
+    sent = orjson.loads(folded(RESPONSES, {"input": given}, share, rung))["input"]
+
+    assert strict.added({"input": given}, {"input": sent}) == []
+    new = [item for item in sent if item not in given]
+    assert len(new) <= 2, "the note, and the question with its quotes"
+    assert (output in sent) == ({**CALL, "async": True} in sent)
+    assert ended or sent[-1] == output
+
+
+def test_an_output_that_names_its_tool_instead_of_a_call_is_a_result() -> None:
+    """Of a tool that reports on its own: `call_id` may be null, https://platform.openai.com/docs/api-reference/responses/create."""
+    report = {"type": "function_call_output", "call_id": None, "name": "monitor", "output": "Disk sda7 is full.\n" * 60}
+    given = [
+        user("Watch the disks."),
+        said("I do. " * 200),
+        report,
+        said("Noted.", "msg_2"),
+        user("Which disk is full?"),
+    ]
+
+    request = read(RESPONSES, {"input": given})
+    assert [message["role"] for message in request.messages] == ["user", "assistant", "tool", "assistant", "user"]
+    sent = folded(RESPONSES, {"input": given}, 0.2)
+    assert b"sda7" in sent
+    assert len(sent) < len(orjson.dumps(given)) / 2
+
+
 def test_the_output_of_a_folded_program_is_quoted() -> None:
     given = [user("Sum the rows."), *program_items(3, done=True), said("Done. " * 200), user("And now?")]
 

@@ -16,7 +16,11 @@ def check(file: Path, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]
     settings = load(file, environ)
     found = tuple(
         f"{file}: {problem}"
-        for problem in (*machine.problems(settings), *machine.warnings(settings), *machine.unreadable(settings))
+        for problem in (
+            *machine.problems(settings),
+            *(defect.reason for defect in machine.warnings(settings)),
+            *machine.unreadable(settings),
+        )
     )
     if found:
         return "\n".join((*found, counted(file, found))), found

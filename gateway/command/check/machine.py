@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -25,6 +26,15 @@ from gateway.state.store.sqlite import foreign
 from gateway.upstream.client import context_for
 
 BUSY = frozenset({errno.EADDRINUSE, errno.EACCES})
+
+
+class Defect(NamedTuple):
+    """A defect that the gateway can tolerate."""
+
+    event: str
+    """The name under which it is logged."""
+    reason: str
+    """The line that says what is wrong."""
 
 
 def problems(settings: Settings) -> tuple[str, ...]:
@@ -49,15 +59,16 @@ def upstream_problems(settings: Settings) -> tuple[str, ...]:
     return tuple(filter(None, found))
 
 
-def warnings(settings: Settings) -> tuple[str, ...]:
+def warnings(settings: Settings) -> tuple[Defect, ...]:
     """Return each defect that the gateway can tolerate, one line each: a store in a file that cannot be written, or is not ours."""
     scheme, _, rest = settings.store.url.partition(":///")
     if scheme != "sqlite":
         return ()
     found = (
-        f"store.url: {file} {reason}; nothing will be remembered from one start to the next"
+        Defect(event, f"store.url: {file} {reason}; nothing will be remembered from one start to the next")
         for file in (Path(rest), records_file(Path(rest)))
-        if (reason := _unwritable(file) or foreign(file))
+        for event, reason in (("store_unwritable", _unwritable(file)), ("store_file_is_not_ours", foreign(file)))
+        if reason
     )
     return tuple(islice(found, 1))  # the file of the records is in the same folder
 

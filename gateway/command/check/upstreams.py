@@ -57,7 +57,7 @@ async def fetch(client: Client, upstream: Upstream, path: str = "/models") -> tu
             with closing(response):
                 return response.status, await read_body(response, LONGEST_LIST_BYTES)
     except UpstreamUnreachable as error:
-        raise NoAnswer(str(error)) from error
+        raise NoAnswer(error.reason) from error
     except OSError as error:
         raise NoAnswer(f"does not answer ({type(error).__name__})") from error
 

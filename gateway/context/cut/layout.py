@@ -206,10 +206,12 @@ def _room_of(source: Source) -> Room:
 def _folded_by(cut: Cut, units: Sequence[Unit]) -> tuple[int, ...]:
     """Return the indices of the messages before a cut; if it is inside a turn, the turn's user messages are kept."""
     return tuple(
-        index
-        for unit in units[: cut.first_kept]
-        if unit.step >= 0 or unit.turn != units[cut.first_kept].turn
-        for index in unit.indices
+        sorted(
+            index
+            for unit in units[: cut.first_kept]
+            if unit.step >= 0 or unit.turn != units[cut.first_kept].turn
+            for index in unit.indices
+        )
     )
 
 
@@ -268,7 +270,7 @@ def _units(source: Source, room: Room) -> list[Unit]:
             cost=sum(map(costs.__getitem__, indices)),
             trimmed_cost=sum(map(trimmed.__getitem__, indices)),
             stubbed_cost=sum(map(stubbed.__getitem__, indices)),
-            can_end_request=step < 0 or indices[-1] in results,
+            can_end_request=step < 0 or indices[0] in results or indices[-1] in results,
         )
         for number, turn in enumerate(source.structure.turns)
         for step, indices in enumerate((turn.user, *turn.steps), -1)

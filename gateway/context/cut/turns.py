@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from gateway.wire.message import CONTINUES, PINNED_ROLES, RESULT_ROLES, Message
+from gateway.wire.message import CONTINUES, LATE, PINNED_ROLES, RESULT_ROLES, Message
 
 
 class Turn(NamedTuple):
@@ -18,7 +18,8 @@ class Turn(NamedTuple):
 
     user: tuple[int, ...]
     steps: tuple[tuple[int, ...], ...]
-    """The steps: each is an assistant message with all its results, or a plain assistant message."""
+    """The steps: each is an assistant message with all its results, or a plain assistant message. A late result stands in front of the
+    step with its call."""
 
     @property
     def indices(self) -> tuple[int, ...]:
@@ -43,10 +44,13 @@ def split(messages: Sequence[Message]) -> Structure:
     """Split a conversation. Every index is exactly once in the result.
 
     A user message between a call and its result does not begin a turn: a cut before it would separate the two (case 7).
-    A message that continues an earlier one belongs to its step. A result without a call belongs to the step before it.
+    A message that continues an earlier one belongs to its step. A result without a call belongs to the step before it. A late result is
+    a step where it stands, and takes the step of its call there: a job that runs for many turns does not join them.
     """
     callers = callers_of(messages)
-    spanned = _between_call_and_result(messages, {**callers, **_continued(messages)})
+    late = {index: caller for index, caller in callers.items() if LATE in messages[index]}
+    on_time = {index: caller for index, caller in callers.items() if index not in late}
+    spanned = _between_call_and_result(messages, {**on_time, **_continued(messages)})
     pinned: list[int] = []
     turns: list[Turn] = []
     user: list[int] = []
@@ -66,12 +70,29 @@ def split(messages: Sequence[Message]) -> Structure:
             if steps:
                 close()
             user.append(index)
-        elif steps and (role in RESULT_ROLES or index in spanned):
+        elif steps and (role in RESULT_ROLES or index in spanned) and late.get(index, steps[-1][0]) in steps[-1]:
             steps[-1].append(index)
         else:
             steps.append([index])
     close()
-    return Structure(tuple(pinned), tuple(turns), callers)
+    return Structure(tuple(pinned), _with_late_results(turns, late) if late else tuple(turns), callers)
+
+
+def _with_late_results(turns: Sequence[Turn], late: Mapping[int, int]) -> tuple[Turn, ...]:
+    """Move the step of each call with a late result to the step that begins with this result."""
+    steps = [[list(step) for step in turn.steps] for turn in turns]
+    step_of = {index: step for of_turn in steps for step in of_turn for index in step}
+    for result, caller in late.items():
+        source, target = step_of[caller], step_of[result]
+        if source is not target:
+            target += source
+            step_of.update(dict.fromkeys(source, target))
+            source.clear()
+    found = (
+        Turn(turn.user, tuple(tuple(step) for step in of_turn if step))
+        for turn, of_turn in zip(turns, steps, strict=True)
+    )
+    return tuple(turn for turn in found if turn.indices)
 
 
 def call_ids(message: Message) -> list[str]:

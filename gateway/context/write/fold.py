@@ -22,6 +22,10 @@ from gateway.wire.message import RESULT_ROLES, Message, media_parts, text_of
 LEAST_MESSAGE_TOKENS: Final = 12
 """Tokens that remain of a message that is shortened to make room, if its form allows."""
 
+DIGEST_SHARE_BESIDE_QUESTION: Final = 1 / 3
+"""Share of the free room for a digest if only the question and the newest step are kept: a kept message, such as pages that a server's
+tool read, was too large and cannot be shortened. Chosen: nothing else tells what was said, and the rest is left for the next step."""
+
 MOST_JOINT_TOKENS: Final = 8
 """Tokens by which a note and quotes may exceed the sum of their parts: one or two where two parts meet."""
 
@@ -144,11 +148,13 @@ def shrink_others(sketch: Sketch, source: Source) -> Sketch:
 
 
 def keep_question_only(sketch: Sketch, source: Source) -> Sketch:
-    """Fold everything except the question and the newest step."""
+    """Fold everything except the question and the newest step. Unlike on the last rung, the room is known, and a digest has its share."""
     if sketch.layout.cut.first_kept >= len(sketch.layout.units) - 1:
         return sketch
     source = replace(source, rung=QUESTION)
-    return first_sketch(source, source.layout)
+    layout = source.layout
+    digest_tokens = int(DIGEST_SHARE_BESIDE_QUESTION * layout.room.free)
+    return first_sketch(source, replace(layout, cut=replace(layout.cut, digest_tokens=digest_tokens)))
 
 
 def drop_note(sketch: Sketch, source: Source) -> Sketch:

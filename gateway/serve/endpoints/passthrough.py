@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 from aiohttp import web
+from msgspec.structs import replace
 
 from gateway.serve import keys
 from gateway.serve import record as records
@@ -20,7 +21,7 @@ from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.body import decompress, read, read_ahead, reading_size
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.limits import check_name
-from gateway.serve.incoming.paths import LISTS, known, models_in
+from gateway.serve.incoming.paths import LISTS, known, models_in, query_for
 from gateway.serve.record import Record
 from gateway.serve.request.deployment import is_multipart, path_decides, renamed, takes_model, with_model
 from gateway.state.rates import writes_text
@@ -62,8 +63,11 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
     record.set_upstream(target, model, name, headers)
     if payload is not None and not isinstance(payload, bytes) and request.content_length is not None:
         headers["Content-Length"] = str(request.content_length)
+    call = record.call(request, name)
+    if name != model and asked.url_model == model:
+        call = replace(call, query=query_for(call.query, name))
     try:
-        response = await gateway.client.send(target, record.call(request, name), target.authorised(headers), payload)
+        response = await gateway.client.send(target, call, target.authorised(headers), payload)
     except UpstreamUnreachable:
         if (broken := request.content.exception()) is not None:
             raise broken from None  # the client's body broke off

@@ -37,7 +37,8 @@ async def send(gateway: Gateway, request: web.BaseRequest, raw: bytes, asked: Co
     body = raw
     if route.name != asked.model:
         headers.popall("Content-Encoding", None)
-        body = await gateway.pool.run(lambda: asked.format.encode(asked, Edits(model=route.name)), size_bytes=len(raw))
+        renamed = Edits(model=route.name)
+        body = await gateway.pool.run(lambda: asked.format.encode(asked, renamed), size_bytes=len(asked.raw))
     call = records.of(request).call(request, route.name)
     response = await gateway.client.send(target, call, target.authorised(headers), body)
     records.of(request).add_call(response.status)

@@ -80,7 +80,7 @@ class Admission:
         if self.requests >= limits.max_requests:
             raise Overloaded(f"server.max_requests ({limits.max_requests}) are under way.")
         if request.body_exists:
-            self._check_body(request.content_length, limits)
+            self._check_body(request, limits)
         held = request[HELD] = Held(self, limits.max_in_flight)
         return held
 
@@ -89,9 +89,11 @@ class Admission:
         self._pool.free_later(*values)
         values.clear()
 
-    def _check_body(self, announced: int | None, limits: Server) -> None:
-        """Refuse by the announced size, before anything is read; the bytes that arrive are counted later."""
-        if self._pool.full and (announced is None or announced >= INLINE):
+    def _check_body(self, request: web.BaseRequest, limits: Server) -> None:
+        """Refuse by the announced size, before anything is read; the bytes that arrive are counted later. A compressed body counts as
+        large."""
+        announced = request.content_length
+        if self._pool.full and (announced is None or announced >= INLINE or "Content-Encoding" in request.headers):
             raise Overloaded("Too many large requests wait for their turn.")
         self.check_bytes(announced or 0, limits.max_in_flight)
 

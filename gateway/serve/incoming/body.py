@@ -104,7 +104,7 @@ async def parse(
     """
     text = raw
     if "Content-Encoding" in request.headers and inflater(request.headers) is not None:
-        text = await pool.run(lambda: decompress(request, raw, limits.max_body), size_bytes=len(raw))
+        text = await pool.run(lambda: decompress(request, raw, limits.max_body), size_bytes=reading_size(request, raw))
         if text is not raw:
             hold(request, len(text))
     if len(text) > limits.max_folded:

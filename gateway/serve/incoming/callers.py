@@ -19,9 +19,15 @@ CREDENTIALS: Final = frozenset(name.lower() for each in PROVIDERS.values() for n
 """Every header with which some provider receives credentials."""
 
 
+NOT_SECRET: Final = "idempotency-key"
+"""The end of names of headers that name a request, so that it is not carried out twice (draft-ietf-httpapi-idempotency-key-header)."""
+
+
 def is_credential(name: str) -> bool:
     """Return whether a header may carry a credential: a provider's, or one that its name shows to be one, such as ``x-goog-api-key``."""
     lower = name.lower()
+    if lower.endswith(NOT_SECRET):
+        return False
     return lower in CREDENTIALS or any(word in lower for word in SECRET_WORDS)
 
 

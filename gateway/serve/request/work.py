@@ -205,10 +205,10 @@ def next_state(served: ServedRequest, state: State, event: Event) -> State:
     return following
 
 
-async def next_state_in_pool(served: ServedRequest, state: State, event: Event) -> State:
-    """Like `next_state`, in the pool: writing another model's name into a large body would delay the event loop."""
+async def next_state_in_pool(served: ServedRequest, state: State, event: Event, size_bytes: int) -> State:
+    """Like `next_state`, in the pool: writing another model's name into a body of so many bytes would delay the event loop."""
     work = partial(_advance, served, state, event)
-    following = await served.gateway.pool.run(work, size_bytes=len(served.raw))
+    following = await served.gateway.pool.run(work, size_bytes=size_bytes)
     _close_others(served, following)
     return following
 

@@ -19,6 +19,13 @@ def open_log(url: str, bounds: Bounds) -> RecordLog | None:
     return None
 
 
+def missing_file(url: str) -> Path | None:
+    """Return the file in which the records beside a SQLite store will be, if it does not exist yet."""
+    scheme, _, rest = url.partition(":///")
+    file = records_file(Path(rest))
+    return file if scheme == "sqlite" and not file.exists() else None
+
+
 def records_file(store: Path) -> Path:
     """Return the file of the records beside the file of a SQLite store."""
     return store.with_name(f"{store.stem}-records{store.suffix}")

@@ -76,7 +76,7 @@ class SqliteLog:
         def read(connection: sqlite3.Connection) -> list[tuple[str, bytes]]:
             return connection.execute(sql, (*values, query.limit)).fetchall()
 
-        return await self._reader.use(read)
+        return await self._reader.look_up(read, [])
 
     async def get(self, request_id: str) -> bytes | None:
         return await self._value("exchanges", request_id)
@@ -95,7 +95,7 @@ class SqliteLog:
             row = connection.execute(f"SELECT value FROM {table} WHERE id = ?", (request_id,)).fetchone()
             return bytes(row[0]) if row else None
 
-        return await self._reader.use(read)
+        return await self._reader.look_up(read, None)
 
     async def forget(self, caller: str | None) -> int:
         def erase(connection: sqlite3.Connection) -> int:
@@ -110,7 +110,7 @@ class SqliteLog:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # the log would hold deleted rows
             return gone
 
-        return await self._writer.use(erase)
+        return await self._writer.look_up(erase, 0)
 
     async def close(self) -> None:
         await self._reader.close()

@@ -110,7 +110,7 @@ class SqliteStore:
                 found.update(rows)
             return found
 
-        return await self._reader.use(read)
+        return await self._reader.look_up(read, {})
 
     async def names(self, kind: str, most: int) -> list[str]:
         now = self._clock()
@@ -119,7 +119,7 @@ class SqliteStore:
             rows = connection.execute("SELECT key FROM facts WHERE kind = ? AND expires > ? LIMIT ?", (kind, now, most))
             return [key for (key,) in rows]
 
-        return await self._reader.use(read)
+        return await self._reader.look_up(read, [])
 
     async def put(self, kind: str, key: str, value: bytes, *, ttl_s: float, scope: str = "") -> None:
         row = (kind, key, scope, value, self._clock() + ttl_s)
@@ -211,6 +211,10 @@ class Seat:
     async def use(self, work: Use[Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._work, work)
 
+    async def look_up(self, work: Use[Result], otherwise: Result) -> Result:
+        """Do work that needs no file: without one return ``otherwise``, so that reading and deleting never create one."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._look_up, work, otherwise)
+
     async def close(self) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._disconnect)
         self._thread.shutdown(wait=False, cancel_futures=True)
@@ -224,6 +228,9 @@ class Seat:
                 self._disconnect()
                 _set_aside(self._path)
             raise
+
+    def _look_up(self, work: Use[Result], otherwise: Result) -> Result:
+        return self._work(work) if self._path.exists() else otherwise
 
     def _connect(self) -> sqlite3.Connection:
         if self._connection is not None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.context.cut.turns import callers_of, split
-from gateway.wire.message import CONTINUES
+from gateway.wire.message import CONTINUES, LATE
 
 U: dict[str, Any] = {"role": "user", "content": "u"}
 A: dict[str, Any] = {"role": "assistant", "content": "a"}
@@ -26,6 +26,11 @@ def res(name: str) -> dict[str, Any]:
 def later(before: Any) -> dict[str, Any]:
     """A message that continues another, so many messages before it."""
     return {**A, CONTINUES: before}
+
+
+def late(name: str) -> dict[str, Any]:
+    """The result of an asynchronous call."""
+    return {**res(name), LATE: True}
 
 
 F: dict[str, Any] = {"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}}
@@ -50,6 +55,13 @@ R: dict[str, Any] = {"role": "function", "name": "f", "content": "r"}
         ([U, call("a")], (), [((0,), ((1,),))]),
         ([U, call("a"), res("a"), later(2), A, U], (), [((0,), ((1, 2, 3), (4,))), ((5,), ())]),
         ([U, A, later(1), U, later(3), U], (), [((0,), ((1, 2, 3, 4),)), ((5,), ())]),
+        ([U, call("a"), late("a"), A], (), [((0,), ((1, 2), (3,)))]),
+        ([U, call("a"), A, late("a"), A], (), [((0,), ((2,), (3, 1), (4,)))]),
+        ([U, call("a"), A, U, A, late("a")], (), [((0,), ((2,),)), ((3,), ((4,), (5, 1)))]),
+        ([call("a"), U, late("a"), U], (), [((1,), ((2, 0),)), ((3,), ())]),
+        ([U, call("a"), U, call("b"), late("a"), U, late("b")], (), [((0,), ()), ((2,), ((4, 1),)), ((5,), ((6, 3),))]),
+        ([U, call("a", "b"), res("b"), A, U, late("a")], (), [((0,), ((3,),)), ((4,), ((5, 1, 2),))]),
+        ([U, call("a", "b"), U, late("b"), A, U, late("a")], (), [((0,), ()), ((2,), ((4,),)), ((5,), ((6, 3, 1),))]),
         ([U, A, later(9), later("x"), later(0), U], (), [((0,), ((1,), (2,), (3,), (4,))), ((5,), ())]),
     ],
 )
