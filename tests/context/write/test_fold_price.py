@@ -50,7 +50,22 @@ def worked(turns: int) -> list[dict[str, Any]]:
     return messages
 
 
-TALKS = {"chat": told(90), "service": worked(60)}
+def searched(turns: int, steps: int = 10) -> list[dict[str, Any]]:
+    """An agent that makes many calls for each request: a turn takes two fifths of the window."""
+    messages = [system("You work on the code.")]
+    for turn in range(turns):
+        messages.append(user(f"Please find out why check {turn} fails, it says {words(10, turn)}."))
+        for step in range(steps):
+            number = turn * steps + step
+            messages += [
+                assistant(None, call("read_file", {"path": f"src/part_{number}.py"}, f"c{number}")),
+                result(f"c{number}", f"part {number}: {words(100, number)} line {number * 13}"),
+            ]
+        messages.append(assistant(f"Check {turn} fails because of this: {words(20, turn)}"))
+    return messages
+
+
+TALKS = {"chat": told(90), "service": worked(60), "agent": searched(14)}
 
 
 def sent(messages: list[dict[str, Any]]) -> list[Request]:
