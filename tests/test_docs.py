@@ -238,6 +238,12 @@ def test_every_log_event_is_explained_with_its_level():
     assert explained == logged | {("exchange", "info")}, "the record of a request is written by another function"
 
 
+def test_the_contents_list_every_decision():
+    listed = re.findall(r"^ *- \[(.+)\]\(#", section("decisions.md", "## Contents"), re.MULTILINE)
+    decisions = re.findall(r"^### (.+)$", (ROOT / "docs" / "decisions.md").read_text("utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted(decisions)
+
+
 def section(page: str, heading: str) -> str:
     """Return the text below a heading of the second level, up to the next one."""
     text = (ROOT / "docs" / page).read_text("utf-8")
