@@ -238,10 +238,11 @@ def test_every_log_event_is_explained_with_its_level():
     assert explained == logged | {("exchange", "info")}, "the record of a request is written by another function"
 
 
-def test_the_contents_list_every_decision():
-    listed = re.findall(r"^ *- \[(.+)\]\(#", section("decisions.md", "## Contents"), re.MULTILINE)
-    decisions = re.findall(r"^### (.+)$", (ROOT / "docs" / "decisions.md").read_text("utf-8"), re.MULTILINE)
-    assert sorted(listed) == sorted(decisions)
+@pytest.mark.parametrize("page", ["decisions.md", "experiments.md"])
+def test_the_contents_list_every_heading(page):
+    listed = re.findall(r"^(?: *- )?\[(.+)\]\(#", section(page, "## Contents"), re.MULTILINE)
+    headings = re.findall(r"^###? (.+)$", (ROOT / "docs" / page).read_text("utf-8"), re.MULTILINE)
+    assert sorted(["Contents", *listed]) == sorted(headings)
 
 
 def section(page: str, heading: str) -> str:
