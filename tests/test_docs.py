@@ -238,6 +238,21 @@ def test_every_log_event_is_explained_with_its_level():
     assert explained == logged | {("exchange", "info")}, "the record of a request is written by another function"
 
 
+EXAMPLES = {"providers/acme.py", "tests/bodies/acme/recorded.json"}
+"""Files that a reader is told to write."""
+
+
+def test_every_file_that_a_page_names_exists():
+    named = {
+        (page.name, path)
+        for page in PAGES
+        for path in re.findall(r"`([\w.-]+/[\w./-]+\.(?:py|txt|json|jsonl|yaml))`", page.read_text("utf-8"))
+    }
+    folders = (ROOT, ROOT / "gateway" / "context", ROOT / "tests", ROOT / "benchmarks" / "recall")
+    missing = {(page, path) for page, path in named if not any((folder / path).exists() for folder in folders)}
+    assert {(page, path) for page, path in missing if path not in EXAMPLES} == set()
+
+
 @pytest.mark.parametrize("page", ["decisions.md", "experiments.md"])
 def test_the_contents_list_every_heading(page):
     listed = re.findall(r"^(?: *- )?\[(.+)\]\(#", section(page, "## Contents"), re.MULTILINE)
