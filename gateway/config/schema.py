@@ -256,7 +256,10 @@ SETTINGS: Final = (
         "models.*.output_reserve", COUNT, "tokens kept free for the answer if the client sets no limit",
         default="4096 or a quarter of the window",
     ),
-    Setting("models.*.tokenizer", TOKENIZER, "auto, or a family or vocabulary", "See [counting.md](counting.md).", default="`defaults.tokenizer`"),
+    Setting(
+        "models.*.tokenizer", TOKENIZER, "auto: by the name of the model; else the family or vocabulary that counts its tokens",
+        f"One of {', '.join(families.names())}. See [counting](counting.md).", default="`defaults.tokenizer`",
+    ),
     Setting("models.*.on_overflow", NAMES, "models with larger windows, asked if even the smallest form is too long"),
     Setting("models.*.fallbacks", NAMES, "models asked if the upstream fails"),
     Setting(
@@ -287,7 +290,7 @@ SETTINGS: Final = (
     Setting("defaults.max_tokens", TOKENS, "the window of an unknown model is assumed to be four times this"),
     Setting("defaults.context_window", TOKENS, "the window of an unknown model, instead of four times max_tokens"),
     Setting("defaults.output_reserve", COUNT, "tokens kept free for the answer, for models that set none"),
-    Setting("defaults.tokenizer", TOKENIZER, "for models that the catalogue does not know"),
+    Setting("defaults.tokenizer", TOKENIZER, "auto, or a family or vocabulary, for models that the catalogue does not know"),
 
     Setting(
         "fold.mode", choice(*MODES), "observe: decide and report, but forward unchanged; off: only forward",
