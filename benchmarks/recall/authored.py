@@ -54,6 +54,14 @@ SETS: Final = (
         "Two more in English, written when all that is measured on them was built.",
     ),
     Authored(
+        "chats in other languages", "languages", Kind.CHAT,
+        "Three chats: Portuguese, Italian, Polish. How their wishes are recognised was chosen on them.",
+    ),
+    Authored(
+        "chats in other languages, held out", "languages_held_out", Kind.CHAT,
+        "Three more: Russian, Korean, Arabic.",
+    ),
+    Authored(
         "chats between friends", "friends", Kind.CHAT,
         "Two chats of half a year between two friends, with questions of a third person about either. How such a chat is recognised was chosen on them.",
     ),

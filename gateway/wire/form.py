@@ -5,17 +5,22 @@ Servers differ in how they read odd forms. So a form that some server may read o
 
 import re
 from collections.abc import Collection
-from email.message import Message
-from email.utils import collapse_rfc2231_value
 from typing import Final, NamedTuple
 
 MULTIPART: Final = "multipart/form-data"
 _BOUNDARY: Final = re.compile(r"[0-9A-Za-z'()+_,./:=? -]{1,70}")
 """Characters that RFC 2046 section 5.1.1 allows in a boundary."""
+_PARAMETER: Final = re.compile(
+    r"""[ \t]*+;[ \t]*+([^\s;:="\\]++)=(?:"((?:[^"\\]|\\.)*+)"|([^\s;"\\]++))(?=[ \t]*+(?:;|\Z))"""
+)
+"""A parameter of a header (RFC 9110 section 5.6.6); values without quotes may have more characters, as clients write them."""
+_HEADER: Final = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]++):[ \t]*+(.*+)")
+_AS_IT_IS: Final = ("7bit", "8bit", "binary")
+"""Transfer encodings that leave a value as it is."""
+_PLAIN_CHARSETS: Final = ("utf-8", "us-ascii", "iso-8859-1")
+"""Charsets in which the name of a model has the bytes that it has in ASCII."""
 _FOLD: Final = re.compile(rb"\r\n(?=[ \t])")
 """A line break inside a header."""
-_BARE_BREAK: Final = re.compile(rb"\r(?!\n)|(?<!\r)\n")
-"""Half of a line break: some parsers end a line there."""
 _GAP: Final = b"\r\n\r\n"
 """What stands between the head and the value of a part."""
 _LINE_END: Final = re.compile(rb"[ \t]*\r\n")
@@ -25,7 +30,7 @@ _END: Final = re.compile(rb"--\s*+\Z")
 MOST_PARTS: Final = 1000
 """Parts of a form. Go's parser reads no more: https://pkg.go.dev/mime/multipart#hdr-Limits."""
 LONGEST_HEAD: Final = 2**12
-"""Bytes of the head of a part. Chosen: a long name of a file takes 1,000. Python takes time for the square of its parameters."""
+"""Bytes of the head of a part. Chosen: a long name of a file takes 1,000."""
 
 
 class _Part(NamedTuple):
@@ -41,7 +46,7 @@ class _Part(NamedTuple):
 
 def kind_of(content_type: str) -> str:
     """Return the type in a header, in small letters and without parameters."""
-    return _declared("content-type", content_type).get_content_type()
+    return content_type.partition(";")[0].strip().lower()
 
 
 def values_of(body: bytes, content_type: str, name: str) -> list[str] | None:
@@ -77,26 +82,23 @@ def with_value(body: bytes, content_type: str, name: str, value: str) -> bytes:
 
 def _mark(content_type: str) -> bytes:
     """Return what begins the line of a boundary; empty if the header does not name one boundary."""
-    boundaries = _parameters(_declared("content-type", content_type), "content-type", "boundary")
-    if len(boundaries) != 1 or not _BOUNDARY.fullmatch(boundaries[0]):
-        return b""
-    return b"--" + boundaries[0].encode()
+    boundary = (_parameters(content_type) or {}).get("boundary", "")
+    return b"--" + boundary.encode() if _BOUNDARY.fullmatch(boundary) else b""
 
 
 def _parts(body: bytes, mark: bytes, wanted: Collection[str]) -> list[_Part] | None:
-    """Return the parts of a form, the one before the first boundary included; None when they cannot be told."""
+    """Return the parts of a form, what stands before the first boundary included; None when they cannot be told."""
     if not mark:
         return None
     first, *pieces = (b"\r\n" + body).split(b"\r\n" + mark, MOST_PARTS + 1)
-    if not pieces or len(pieces) > MOST_PARTS:
+    # Some parsers see a boundary anywhere in a line, and a part before the first one.
+    if first.strip(b"\r\n") or not pieces or len(pieces) > MOST_PARTS or body.count(mark) != len(pieces):
         return None
-    if any(b"\n" + mark in piece or b"\r" + mark in piece for piece in (first, *pieces)):
-        return None  # some parsers see a boundary there, too
     end = [pieces.pop()] if _END.match(pieces[-1]) else []
     found = [_Part(first, b"", b"", "")]
     for piece in pieces:
         head, gap, value = piece.partition(_GAP)
-        field = _field(head, wanted) if _LINE_END.match(piece) else None
+        field = _field(head, wanted) if gap and _LINE_END.match(piece) else None
         if field is None:
             return None
         found.append(_Part(head, gap, value, field))
@@ -105,29 +107,56 @@ def _parts(body: bytes, mark: bytes, wanted: Collection[str]) -> list[_Part] | N
 
 def _field(head: bytes, wanted: Collection[str]) -> str | None:
     """Return the name of the field in a part of a form; None when some parser may read a wanted one there, and others do not."""
-    if len(head) > LONGEST_HEAD:
+    headers = _headers(head)
+    if headers is None:
         return None
-    head = _FOLD.sub(b"", head)
-    if _BARE_BREAK.search(head):
+    disposition = headers.get("content-disposition", "")
+    parameters = _parameters(disposition)
+    if parameters is None or "name" not in parameters:
         return None
-    declared = Message()
-    for line in head.split(b"\r\n"):
-        name, _, value = line.decode("utf-8", "replace").partition(":")
-        if name.strip().lower() == "content-disposition":
-            declared["content-disposition"] = value.strip()
-    names = _parameters(declared, "content-disposition", "name")
-    if len(names) > 1 or len(declared) > 1:
+    name = parameters["name"]
+    if name not in wanted:
+        return None if name.replace("\\", "").strip().lower() in wanted else name
+    is_file = any(key.startswith("filename") for key in parameters)
+    return name if kind_of(disposition) == "form-data" and not is_file and _is_text(headers) else None
+
+
+def _headers(head: bytes) -> dict[str, str] | None:
+    """Return the headers of a part by their names in small letters; None where parsers differ, as in two of one name."""
+    text = _FOLD.sub(b"", head).decode("utf-8", "replace")
+    lines = text.split("\r\n")
+    if len(head) > LONGEST_HEAD or lines != text.splitlines():  # some parsers end a line elsewhere, too
         return None
-    name = names[0] if names else ""
-    return None if name not in wanted and name.replace("\\", "").strip().lower() in wanted else name
+    found: dict[str, str] = {}
+    for line in lines[1:]:  # the first is the rest of the boundary's line
+        header = _HEADER.fullmatch(line)
+        if header is None or header[1].lower() in found:
+            return None
+        found[header[1].lower()] = header[2]
+    return found
 
 
-def _declared(header: str, value: str) -> Message:
-    declared = Message()
-    declared[header] = value
-    return declared
+def _is_text(headers: dict[str, str]) -> bool:
+    """Return whether every parser reads a value as the text that it seems to be."""
+    charset = (_parameters(headers.get("content-type", "")) or {}).get("charset", "utf-8")
+    encoding = headers.get("content-transfer-encoding", "binary")
+    return charset.lower() in _PLAIN_CHARSETS and encoding.strip().lower() in _AS_IT_IS
 
 
-def _parameters(declared: Message, header: str, name: str) -> list[str]:
-    """Return every value of one parameter of a header."""
-    return [collapse_rfc2231_value(value) for key, value in declared.get_params([], header) if key.lower() == name]
+def _parameters(header: str) -> dict[str, str] | None:
+    """Return the parameters of a header, by their names in small letters; None where parsers differ.
+
+    They differ in names in pieces or with a charset (``name*0*``, RFC 2231), and in two parameters of one name.
+    """
+    found: dict[str, str] = {}
+    at = len(header.partition(";")[0])
+    while at < len(header.rstrip()):
+        parameter = _PARAMETER.match(header, at)
+        if parameter is None:
+            return None
+        name = parameter[1].lower()
+        if name in found or ("*" in name and not name.startswith("filename*")):
+            return None
+        found[name] = parameter[2] if parameter[3] is None else parameter[3]
+        at = parameter.end()
+    return found

@@ -9,7 +9,7 @@ Servers differ in how they read odd bodies. So a body that some server may read 
 import re
 from collections.abc import Collection, Iterator
 from typing import Any, Final
-from urllib.parse import parse_qs
+from urllib.parse import parse_qsl
 
 import msgspec
 
@@ -32,7 +32,7 @@ SUBSTITUTES: Final = frozenset({"models", "fallbacks", "context_window_fallbacks
 """Members that name models to use if the first one fails, at OpenRouter (https://openrouter.ai/docs/guides/routing/model-fallbacks) and at
 LiteLLM (https://docs.litellm.ai/docs/proxy/reliability)."""
 MOST_FIELDS: Final = 100_000
-"""Fields of a plain form, which also counts as one if it is JSON with so many ``&``. Reading them takes 50 ms."""
+"""Fields of a plain form, which also counts as one if it is JSON with so many ``&`` or ``;``. Reading them takes 0.15 s of a thread."""
 _QUOTED: Final = b'"model"'
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
@@ -45,21 +45,29 @@ def model_in(body: bytes, content_type: str) -> str | None:
     if kind == form.MULTIPART:
         fields = form.values_of(body, content_type, "model")
     else:
-        plain = _plain_fields(body)
+        plain = _plain_fields(body, ("model",))
         if plain is None:
             return None
-        fields = plain.get("model", [])
+        fields = plain["model"]
     # Some servers read JSON under any content type, up to the end of its first value. And curl sends JSON as a form by default.
     if _OBJECT.match(body):
         return _in_json_called_form(body, fields)
     return None if fields is None else _one(fields)
 
 
-def _plain_fields(body: bytes) -> dict[str, list[str]] | None:
-    """Return the values of a plain form by their names; None if it has too many."""
-    if body.count(b"&") >= MOST_FIELDS:
+def _plain_fields(body: bytes, names: Collection[str]) -> dict[str, list[str]] | None:
+    """Return the values that a plain form has under these names in any case; None if it has too many fields, or if they differ where a ``;``
+    parts fields, too, as some parsers read it."""
+    if body.count(b"&") + body.count(b";") >= MOST_FIELDS:
         return None
-    return parse_qs(body.decode("latin-1"))
+    readings = []
+    for text in (body, body.replace(b";", b"&")) if b";" in body else (body,):
+        found: dict[str, list[str]] = {name: [] for name in names}
+        for name, value in parse_qsl(text.decode("latin-1"), keep_blank_values=True):
+            if folded(name.strip()) in found:
+                found[folded(name.strip())].append(value)
+        readings.append(found)
+    return found if readings[0] == readings[-1] else None
 
 
 def _in_json_called_form(body: bytes, fields: list[str] | None) -> str | None:
@@ -144,8 +152,8 @@ def _form_may_have(body: bytes, content_type: str, names: Collection[str]) -> bo
     """Return whether some server may find one of these fields in a form."""
     if form.kind_of(content_type) == form.MULTIPART:
         return form.may_have(body, content_type, names)
-    plain = _plain_fields(body)
-    return plain is None or any(folded(name) in names for name in plain)
+    plain = _plain_fields(body, names)
+    return plain is None or any(plain.values())
 
 
 def _models_among(value: Any) -> Iterator[str]:

@@ -53,9 +53,35 @@ SAYS_ITS_MODEL = {
     "a form with a quoted boundary": ('multipart/form-data; boundary="abc123"', form(("model", "other"))),
     "a plain form": ("application/x-www-form-urlencoded", b"a=1&model=other"),
     "JSON called a plain form": ("application/x-www-form-urlencoded", b'{"model":"other","input":"hi"}'),
+    "JSON with a semicolon, called a plain form": (
+        "application/x-www-form-urlencoded",
+        b'{"model":"other","input":"int a;"}',
+    ),
     "JSON called a form": (FORM, b'{"model":"other"}'),
     "a form with a folded header": (FORM, form(("model", "other")).replace(b": form-data", b":\r\n form-data")),
-    "a form with a name in RFC 2231": (FORM, form(("model", "other")).replace(b'name="model"', b"name*=utf-8''model")),
+    "a form as .NET writes it": (
+        FORM,
+        form(("model", "other"), ("file", b"x"))
+        .replace(b'"model"', b"model")
+        .replace(b'="a.wav"', b"=a.wav; filename*=utf-8''a.wav"),
+    ),
+    "a form as Apache writes it": (
+        "multipart/form-data; boundary=abc123; charset=UTF-8",
+        form(("model", "other")).replace(
+            b'"model"', b'"model"\r\nContent-Type: text/plain; charset=UTF-8\r\nContent-Transfer-Encoding: 8bit'
+        ),
+    ),
+    "a form as aiohttp writes it": (
+        FORM,
+        form(("model", "other")).replace(
+            b"Content-Disposition",
+            b"Content-Type: text/plain; charset=utf-8\r\nContent-Length: 5\r\nContent-Disposition",
+        ),
+    ),
+    "a file whose name is not in ASCII": (
+        FORM,
+        form(("model", "other"), ("file", b"x")).replace(b"a.wav", "Aufnahme für Jörg; 1.wav".encode()),
+    ),
     "a file whose name is odd": (
         FORM,
         form(("model", "other"), ("file", b"x")).replace(b'"a.wav"', b'"a; name=\\"b\\".wav"'),
@@ -99,6 +125,34 @@ CANNOT_BE_TOLD = {
         form(("model", "other"), boundary=b"xyz") + form(("model", "main")),
     ),
     "a form with the field in another case": (FORM, form(("model", "main"), ("Model", "other"))),
+    "a form with a name in RFC 2231": (FORM, form(("model", "other")).replace(b'name="model"', b"name*=utf-8''model")),
+    "a form with a name in pieces": (
+        FORM,
+        form(("model", "main"), ("x", "other")).replace(b'name="x"', b"name*0=mo; name*1=del"),
+    ),
+    "a form with a charset that Python refuses": (
+        FORM,
+        form(("model", "main"), ("x", "y")).replace(b'name="x"', b"name*=\0''model"),
+    ),
+    "a form with a boundary inside a line": (FORM, form(("model", "main"), ("x", "--abc123\r\n"))),
+    "a form with something before its first boundary": (FORM, form(("model", "main"), ("model", "other"))[2:]),
+    "a form whose model is a file": (FORM, form(("model", b"other"))),
+    "a form whose model is in base64": (
+        FORM,
+        form(("model", "other")).replace(b'"model"', b'"model"\r\nContent-Transfer-Encoding: base64'),
+    ),
+    "a form whose model is in another charset": (
+        FORM,
+        form(("model", "other")).replace(b'"model"', b'"model"\r\nContent-Type: text/plain; charset=utf-16'),
+    ),
+    "a form with a space before a header": (FORM, form(("model", "other")).replace(b"Content", b" Content")),
+    "a form with a form feed in a header": (
+        FORM,
+        form(("model", "main"), ("x", "other")).replace(
+            b'"x"', b'"x"; a="\x0ccontent-disposition: form-data; name=model"'
+        ),
+    ),
+    "a form with an attachment": (FORM, form(("model", "other")).replace(b"form-data", b"attachment")),
     "a form with a field of two names": (FORM, form(("model", "main"), ('x"; name="model', "other"))),
     "a form with two dispositions": (
         FORM,
@@ -146,6 +200,13 @@ CANNOT_BE_TOLD = {
     ),
     "a plain form with very many fields": ("application/x-www-form-urlencoded", b"model=other" + b"&a=b" * 100_000),
     "JSON before a form": (FORM, b'\n {"model":"main"}\r\n' + form(("model", "other"))),
+    "a plain form with an empty model, too": ("application/x-www-form-urlencoded", b"model=other&model="),
+    "a plain form with the field in another case": ("application/x-www-form-urlencoded", b"model=other&Model=main"),
+    "a plain form with a semicolon": ("application/x-www-form-urlencoded", b"model=other;model=main"),
+    "JSON that is a plain form with semicolons": (
+        "application/x-www-form-urlencoded",
+        b'{"model":"other","input":";model=main;"}',
+    ),
     "a plain form that names two": ("application/x-www-form-urlencoded", b"model=other&model=main"),
     "a model in capitals alone, which Go reads": (
         JSON,
