@@ -227,6 +227,45 @@ def check_install(words: list[str]) -> None:
     assert not [word for word in words if word.startswith("turnfold")], "the package is on no index yet"
 
 
+def test_every_log_event_is_explained_with_its_level():
+    logged = {
+        (event, level)
+        for path in (ROOT / "gateway").rglob("*.py")
+        for level, event in re.findall(r'\blog\.(debug|info|warning|error)\(\s*"(\w+)"', path.read_text("utf-8"))
+    }
+    rows = re.findall(r"^\| (`[^|]+`) \| (\w+) \| \S", section("operations.md", "## Log events"), re.MULTILINE)
+    explained = {(event, level) for names, level in rows for event in re.findall(r"`(\w+)`", names)}
+    assert explained == logged | {("exchange", "info")}, "the record of a request is written by another function"
+
+
+EXAMPLES = {"providers/acme.py", "tests/bodies/acme/recorded.json"}
+"""Files that a reader is told to write."""
+
+
+def test_every_file_that_a_page_names_exists():
+    named = {
+        (page.name, path)
+        for page in PAGES
+        for path in re.findall(r"`([\w.-]+/[\w./-]+\.(?:py|txt|json|jsonl|yaml))`", page.read_text("utf-8"))
+    }
+    folders = (ROOT, ROOT / "gateway" / "context", ROOT / "tests", ROOT / "benchmarks" / "recall")
+    missing = {(page, path) for page, path in named if not any((folder / path).exists() for folder in folders)}
+    assert {(page, path) for page, path in missing if path not in EXAMPLES} == set()
+
+
+@pytest.mark.parametrize("page", ["decisions.md", "experiments.md"])
+def test_the_contents_list_every_heading(page):
+    listed = re.findall(r"^(?: *- )?\[(.+)\]\(#", section(page, "## Contents"), re.MULTILINE)
+    headings = re.findall(r"^###? (.+)$", (ROOT / "docs" / page).read_text("utf-8"), re.MULTILINE)
+    assert sorted(["Contents", *listed]) == sorted(headings)
+
+
+def section(page: str, heading: str) -> str:
+    """Return the text below a heading of the second level, up to the next one."""
+    text = (ROOT / "docs" / page).read_text("utf-8")
+    return text.partition(f"\n{heading}\n")[2].partition("\n## ")[0]
+
+
 @pytest.mark.slow
 def test_the_readme_installs_the_package(tmp_path):
     """The block that installs is run as it stands, in a copy of what the repository holds."""

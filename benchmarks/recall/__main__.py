@@ -170,10 +170,9 @@ def wished(label: str, talks: Sequence[Mapping[str, Any]]) -> None:
         for asks in (True, False):
             kept, stale = kept_wishes(talks, budget, asks=asks)
             if kept:
-                print(
-                    f"  at {budget:.0%}, {'a question' if asks else 'nothing asked'}: kept {statistics.mean(kept):.1%} of {len(kept)},"
-                    f" shown as valid {statistics.mean(stale):.1%} of {len(stale)}"
-                )
+                shown = f", shown as valid {statistics.mean(stale):.1%} of {len(stale)}" if stale else ""
+                last = "a question" if asks else "nothing asked"
+                print(f"  at {budget:.0%}, {last}: kept {statistics.mean(kept):.1%} of {len(kept)}{shown}")
 
 
 def kept_wishes(talks: Sequence[Mapping[str, Any]], budget: float, *, asks: bool) -> tuple[list[bool], list[bool]]:

@@ -76,9 +76,9 @@ Run = Callable[[Callable[[], Running]], Running]
 
 
 def starts(place: Place, plan: Plan, run: Run) -> None:
-    """Time from start to first answer, and memory at rest."""
+    """Time from start to first answer, and resident memory at that moment."""
     upstream = run(place.upstream)
-    print(f"| {'at rest':<18} | start to first answer | resident |\n|{'-' * 20}|{'-' * 23}:|{'-' * 9}:|")
+    print(f"| {'':<18} | start to first answer | resident then |\n|{'-' * 20}|{'-' * 23}:|{'-' * 14}:|")
     for start in (lambda: place.bare(upstream), lambda: place.turnfold(upstream)):
         took, resident, name = [], [], ""
         start().stop()  # compiles the code
@@ -88,7 +88,7 @@ def starts(place: Place, plan: Plan, run: Run) -> None:
             took.append(running.first_answer_s)
             resident.append(running.resident())
             running.stop()
-        print(f"| {name:<18} | {median(took):>19.2f} s | {median(resident) / 1e6:>5.1f} MB |")
+        print(f"| {name:<18} | {median(took):>19.2f} s | {median(resident) / 1e6:>10.1f} MB |")
 
 
 def fitting(place: Place, plan: Plan, run: Run) -> None:

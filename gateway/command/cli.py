@@ -71,7 +71,7 @@ def serve(**options: Any) -> None:
 
 
 @main.command()
-@click.option("--config", "config", type=click.Path(path_type=Path, exists=True, dir_okay=False), default="turnfold.yaml",
+@click.option("--config", "config", type=click.Path(path_type=Path, dir_okay=False), default="turnfold.yaml",
               show_default=True, help="The YAML configuration.")  # fmt: skip
 @click.option("--listen", default="127.0.0.1:8789", show_default=True, metavar="HOST:PORT",
               help="Address for Envoy: a host and port, or unix:/path.")  # fmt: skip
@@ -188,7 +188,7 @@ def replay(
 
 
 _file = click.option(
-    "--config", "config", type=click.Path(path_type=Path, exists=True, dir_okay=False), default="turnfold.yaml",
+    "--config", "config", type=click.Path(path_type=Path, dir_okay=False), default="turnfold.yaml",
     show_default=True, help="The YAML configuration.",
 )  # fmt: skip
 

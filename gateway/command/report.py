@@ -146,7 +146,7 @@ def _print(console: Console, report: Report) -> None:
     console.print(Text(": ".join(filter(None, (many(report.sums.totals["requests"], "record"), reasons)))))
     if worst := report.sums.worst(WORST):
         table = Table("conversation", "model", "key", "folded", "turns", "lines", "images", "question", box=None,
-                      header_style="dim", title="lose most (the most that one request lost)", title_justify="left")  # fmt: skip
+                      header_style="dim", title="conversations that lose most, each by its worst request", title_justify="left")  # fmt: skip
         for name, one in worst:
             table.add_row(name, cell(one.model), cell(one.key), *_cells(one.requests, one.lost))
         console.print(table)

@@ -102,10 +102,10 @@ class Setting(msgspec.Struct, frozen=True):
 TOKENIZER: Final = choice("auto", *families.names())
 
 SETTINGS: Final = (
-    Setting("server.host", NAME, "address that clients connect to; their base URL is http://HOST:PORT/v1"),
+    Setting("server.host", NAME, "address that clients connect to; their base URL is http://HOST:PORT/v1", "`0.0.0.0` serves other machines, too."),
     Setting("server.port", PORT, "0: any free port"),
     Setting("server.socket", NAME, "path of a Unix socket for clients, in addition to the port"),
-    Setting("server.workers", whole("a number of processes, 1 to 256", 1, 256), "processes that share the port"),
+    Setting("server.workers", whole("a number of processes, 1 to 256", 1, 256), "processes that share the port; each uses one core", "See [workers](operations.md#workers)."),
     Setting(
         "server.open", BOOLEAN, "true: serve other machines although an upstream's key is configured; everyone who reaches the port may use it",
         "So a firewall or a proxy must keep strangers from the port. `--open` on the command line.",
@@ -224,9 +224,12 @@ SETTINGS: Final = (
     Setting("upstreams.*.base_url", url("http", "https"), "with /v1 if the server has it", example="http://127.0.0.1:8000/v1"),
     Setting("upstreams.*.api_key", HEADER_VALUE, "replaces the client's credentials; without one, the client's own are forwarded", secret=True),
     Setting("upstreams.*.connect_timeout", PATIENCE, "time to open a connection", attribute="connect_timeout_s"),
-    Setting("upstreams.*.timeout", PATIENCE, "longest silence of the upstream, before its answer and within it", attribute="timeout_s"),
-    Setting("upstreams.*.headers", HEADERS, "sent with every request"),
-    Setting("upstreams.*.options", mapping(TEXT), "for some providers: api_version, deployment"),
+    Setting(
+        "upstreams.*.timeout", PATIENCE, "longest silence of the upstream, before its answer and within it", "Raise it for models that think longer.",
+        attribute="timeout_s",
+    ),
+    Setting("upstreams.*.headers", HEADERS, "headers that are sent with every request"),
+    Setting("upstreams.*.options", mapping(TEXT), "for some providers: api_version, deployment", "See [providers](providers.md#addresses-and-keys)."),
     Setting("upstreams.*.verify", BOOLEAN, "false: accept any TLS certificate"),
     Setting("upstreams.*.ca_file", NAME, "certificates to trust instead of the system's"),
     Setting("upstreams.*.compact", choice("upstream", "ours"), "upstream: it is asked first to compact a Responses conversation; ours: Turnfold does it at once, with its digest"),
@@ -245,13 +248,19 @@ SETTINGS: Final = (
         "A conversation stays with one of them. An upstream that fails rests.",
     ),
     Setting("models.*.name", NAME, "name that the upstream gets instead of the client's: an alias", default="as the client names it"),
-    Setting("models.*.context_window", WINDOW, "the window, in tokens"),
-    Setting("models.*.max_output_tokens", TOKENS, "the model's own limit; the default reserve is at most this"),
+    Setting(
+        "models.*.context_window", WINDOW, "the window, in tokens", "Set it if neither the catalogue nor the server states it, or to use less of it: `turnfold models` shows what is known.",
+        default="as the catalogue or the server states",
+    ),
+    Setting("models.*.max_output_tokens", TOKENS, "most tokens of an answer of the model; the default reserve is not larger"),
     Setting(
         "models.*.output_reserve", COUNT, "tokens kept free for the answer if the client sets no limit",
         default="4096 or a quarter of the window",
     ),
-    Setting("models.*.tokenizer", TOKENIZER, "auto, or a family or vocabulary", "See [counting.md](counting.md).", default="`defaults.tokenizer`"),
+    Setting(
+        "models.*.tokenizer", TOKENIZER, "auto: by the name of the model; else the family or vocabulary that counts its tokens",
+        f"One of {', '.join(families.names())}. See [counting](counting.md).", default="`defaults.tokenizer`",
+    ),
     Setting("models.*.on_overflow", NAMES, "models with larger windows, asked if even the smallest form is too long"),
     Setting("models.*.fallbacks", NAMES, "models asked if the upstream fails"),
     Setting(
@@ -271,8 +280,8 @@ SETTINGS: Final = (
     Setting(
         "keys.*.modes", choices(*MODES), "modes that x-turnfold-mode may ask for with this key; `fold.client_modes` limits them too"
     ),
-    Setting("keys.*.rpm", POSITIVE, "requests a minute; more get 429 with retry-after"),
-    Setting("keys.*.tpm", TOKENS, "tokens a minute as upstreams bill them; if they are used up, requests get 429 with retry-after"),
+    Setting("keys.*.rpm", POSITIVE, "requests a minute; more get 429 with retry-after", default="no limit"),
+    Setting("keys.*.tpm", TOKENS, "tokens a minute as upstreams bill them; if they are used up, requests get 429 with retry-after", default="no limit"),
     Setting(
         "keys.*.addresses", NETWORKS, "addresses and networks of the clients that may use it; others get 403",
         "If a proxy is in front, list it in `server.trusted_proxies`. Then the client's address is the one that the proxy states.", default="all",
@@ -282,7 +291,7 @@ SETTINGS: Final = (
     Setting("defaults.max_tokens", whole("a number of tokens, 64 or more, such as 32768", 64), "the window of an unknown model is assumed to be four times this"),
     Setting("defaults.context_window", WINDOW, "the window of an unknown model, instead of four times max_tokens"),
     Setting("defaults.output_reserve", COUNT, "tokens kept free for the answer, for models that set none"),
-    Setting("defaults.tokenizer", TOKENIZER, "for models that the catalogue does not know"),
+    Setting("defaults.tokenizer", TOKENIZER, "auto, or a family or vocabulary, for models that the catalogue does not know"),
 
     Setting(
         "fold.mode", choice(*MODES), "observe: decide and report, but forward unchanged; off: only forward",
@@ -295,9 +304,9 @@ SETTINGS: Final = (
     Setting("fold.low_water", SHARE, "if trimmed tool results leave at most this share of the room in use, no turns are folded"),
     Setting(
         "fold.margin", SHARE, "share of the window that is kept free because a count may be too low",
-        "For an exact count, less is kept free; with 0, nothing.",
+        "For an exact count, less is kept free; with 0, nothing. Raise it if upstreams refuse folded requests as too long.",
     ),
-    Setting("fold.max_turns", POSITIVE, "most turns that stay word for word"),
+    Setting("fold.max_turns", POSITIVE, "most turns that stay word for word; null: as many as fit", default="as many as fit"),
     Setting("fold.tool_result_chars", COUNT, "most characters that an old tool result keeps if it is cut"),
     Setting(
         "fold.question", choice("cut", "refuse"), "cut: a question too large for the window is cut to the room; refuse: the client gets the refusal",
@@ -324,7 +333,7 @@ SETTINGS: Final = (
     Setting("fold.summary.upstream", NAME, "the upstream that summarises", default="the model's own"),
     Setting("fold.summary.at", SHARE, "a summary is prepared when this share of the room is in use"),
     Setting("fold.summary.deadline", PATIENCE, "time for each call", attribute="deadline_s"),
-    Setting("fold.summary.tokens_per_hour", TOKENS, "most tokens that summaries may use; one caller may use three quarters of the tokens that others leave"),
+    Setting("fold.summary.tokens_per_hour", TOKENS, "most tokens that summaries may use; one caller may use three quarters of the tokens that others leave", default="no limit"),
 )  # fmt: skip
 
 SECTIONS: Final[Mapping[str, str]] = {

@@ -181,7 +181,7 @@ def _status_page(word: str, status: int = 200) -> web.Response:
 def _not_found(request: web.BaseRequest, base_path: str) -> errors.ClientError:
     path = request.rel_url.raw_path[:200]
     if OPERATORS.match(path.removeprefix(base_path)):
-        hint = "it is served on the admin port, which has a number of its own (admin.port, by default 8788)"
+        hint = "it is served on the admin port (admin.port, 8788 by default)"
     else:
         hint = f"the API lives under {base_path}/v1: set the client's base URL to http://HOST:PORT{base_path}/v1"
     return errors.ClientError(404, f"Nothing is served at {request.method} {path}; {hint}.", code="not_found")

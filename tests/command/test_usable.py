@@ -24,6 +24,15 @@ async def test_what_a_command_needs_and_this_machine_lacks_is_one_line(tmp_path,
     assert line.startswith(says)
 
 
+@pytest.mark.parametrize(
+    "command", [("models",), ("report",), ("forget", "--all"), ("keys", "list"), ("extproc",)], ids=" ".join
+)
+async def test_a_command_without_its_file_says_how_to_write_one(tmp_path, command):
+    status, [line] = await run(tmp_path, *command)
+    assert status == 1
+    assert line.endswith("turnfold.yaml: No such file or directory; `turnfold init --upstream URL` writes a first one")
+
+
 TRACED = "\nobserve: {traces: 'http://127.0.0.1:9/v1/traces'}"
 CLIENT_CERTIFICATE = UPSTREAMS % ", client_cert: /no/such.pem"
 

@@ -17,7 +17,7 @@ async def test_what_the_admin_port_serves_names_it_on_the_client_port(gateway, s
         found = await answer.json()
     assert answer.status == 404
     assert "it is served on the admin port" in found["error"]["message"]
-    assert "admin.port, by default 8788" in found["error"]["message"]
+    assert "admin.port, 8788 by default" in found["error"]["message"]
 
 
 @pytest.mark.parametrize("path", ["/elsewhere", "/dashboards-of-mine", "/apis"])
