@@ -55,11 +55,11 @@ SETS: Final = (
     ),
     Authored(
         "chats in other languages", "languages", Kind.CHAT,
-        "Three chats: Portuguese, Italian, Polish. How their wishes are recognised was chosen on them.",
+        "Three chats: Portuguese, Italian, Polish. Words of change were added after a look at their wishes.",
     ),
     Authored(
         "chats in other languages, held out", "languages_held_out", Kind.CHAT,
-        "Three more: Russian, Korean, Arabic.",
+        "Three more: Russian, Korean, Arabic. Their words have been read by stems and pairs since the first measurement.",
     ),
     Authored(
         "chats between friends", "friends", Kind.CHAT,
