@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from enum import IntEnum
 from functools import partial
 from typing import Final
-from unicodedata import combining, normalize
 
 from gateway.context.weights import IN_DATA, IN_SPEECH
 from gateway.wire.memory import Memory, Recent
@@ -83,8 +82,6 @@ _NUMBER: Final = re.compile(r"\d[\d.,]*%?")
 # Scripts written without spaces, and Korean, whose words end in particles: each pair of neighbouring characters is one word.
 _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff]+")
 _ENDINGS: Final = ("ings", "ing", "edly", "ed", "ies", "es", "s", "ly")
-_IN_ASCII: Final = str.maketrans({"ß": "ss", "ø": "o", "ł": "l", "đ": "d", "æ": "ae", "œ": "oe"})
-"""Latin letters that Unicode does not take apart into a letter of ASCII and its accent."""
 _CYRILLIC: Final = re.compile(
     "(?<=...)(?:[аяыи]ми|[ое]го|[ое]му|[ыи]ми|[оеы]й|[оеая]м|[ыи]м|[ая]х|[ое]в|ий|[ая]я|[ое]е|[ыи]е|[ую]ю|[ое]ю|ть|л[аио]|[еи][тш]ь?|[уюая]т|[ыиаоеуяюйьл])$"
 )
@@ -194,22 +191,14 @@ def is_address(key: str) -> bool:
 def stem(word: str) -> str:
     """Return a rough stem, so that ``adopted`` and ``adopting`` match; used for searching, never shown."""
     low = word.lower().removesuffix("'s").removesuffix("’s")
-    if not low.isascii():
-        low = _plain_letters(low)
     if low.isascii():
         for ending in _ENDINGS if low.endswith(_ENDINGS) else ():
             if low.endswith(ending) and len(low) - len(ending) >= 3:
                 low = low[: -len(ending)]
                 break
         low = low.removesuffix("e") if len(low) > 3 else low
+    elif "\u0400" <= low[0] <= "\u052f":
+        low = _CYRILLIC.sub("", low.replace("ё", "е"))
+    elif "\u0600" <= low[0] <= "\u06ff":
+        low = _ARABIC.sub("", low.translate(_ARABIC_FORMS))
     return low[:7]
-
-
-def _plain_letters(low: str) -> str:
-    """Return a word without its accents; of a Russian or an Arabic one its stem."""
-    first = low[0]
-    if "\u0600" <= first <= "\u06ff":
-        return _ARABIC.sub("", low.translate(_ARABIC_FORMS))
-    if "\u0400" <= first <= "\u052f":
-        return _CYRILLIC.sub("", low.replace("ё", "е"))
-    return "".join([letter for letter in normalize("NFKD", low.translate(_IN_ASCII)) if not combining(letter)])
