@@ -33,7 +33,7 @@ BILLED: Final = WRITING | {"/api/embed"}
 LAST_LINES: Final = 5
 """Lines at the end of an answer that may state its bill: a stream's last event is followed by ``[DONE]`` and empty lines."""
 MOST_LINES: Final = 2**11
-"""Lines at the end of a stream of several answers that may state their bills, half of them empty. Chosen: reading them takes 15 ms."""
+"""Lines at the end of a stream of several answers that may state their bills, half of them empty. Chosen: reading them takes 8 ms."""
 FIRST_END: Final = re.compile(rb'"finish_reason":\s*+\{')
 """The end of the first of several answers in a stream of SGLang: from here on, the others state their bills."""
 

@@ -26,9 +26,11 @@ from gateway.serve.incoming.limits import check_request, check_text
 from gateway.state import facts, forgetting
 from gateway.state.store.sealing import CHECKED
 from gateway.wire import message as wire_message
+from gateway.wire import multipart
 from gateway.wire.format import Conversation, Edits, Format
 from gateway.wire.formats import FORMATS, recognise
 from gateway.wire.model_name import model_in
+from providers import native
 from providers.registry import PROVIDERS
 from providers.sse import Event, Events
 
@@ -38,6 +40,7 @@ LIMITS: Final = Server(max_body=2**20, max_messages=200, max_values=5000, max_de
 COUNT: Final = Counter(
     lambda message: 4 + len(repr(message)) // 4, lambda text: len(text) // 4 + 1, exact=True
 )  # as quick as can be
+FORM: Final = "multipart/form-data; boundary=B"
 STATUSES: Final = (200, 400, 413, 429, 500)
 
 Target = Callable[[bytes], None]
@@ -107,6 +110,7 @@ def _events(raw: bytes, size: int) -> list[Event]:
 
 def answer(raw: bytes) -> None:
     """Read an answer: its bill, its model list, a refusal in it."""
+    native.read_usage(raw, {})
     for read_usage in {provider.read_usage for provider in PROVIDERS.values()}:
         usage = read_usage(raw)
         assert usage is None or usage.prompt is None or usage.prompt >= 0
@@ -115,6 +119,18 @@ def answer(raw: bytes) -> None:
     for read_refusal in {provider.read_refusal for provider in PROVIDERS.values()}:
         for status in STATUSES:
             read_refusal(status, raw)
+
+
+def form(raw: bytes) -> None:
+    """Read the model in a form, as a multipart and as a plain one; a form that can be read can also be written."""
+    model_in(raw, "application/x-www-form-urlencoded")
+    named = multipart.values_of(raw, FORM, "model")
+    told = model_in(raw, FORM)
+    assert not named or told is None or told in named
+    multipart.may_have(raw, FORM, {"session"})
+    if named is not None:
+        written = multipart.with_value(raw, FORM, "model", "m")
+        assert multipart.values_of(written, FORM, "model") == ["m"] * max(len(named), 1)
 
 
 def refusal(raw: bytes) -> None:
@@ -177,6 +193,7 @@ def ours(raw: bytes) -> None:
 TARGETS: Final[Mapping[str, Target]] = {
     **{format.name: (lambda raw, format=format: body(format, raw)) for format in FORMATS.values()},
     "events": events,
+    "form": form,
     "refusal": refusal,
     "settings": settings,
     "stored": stored,
@@ -224,6 +241,11 @@ SEEDS: Final[Mapping[str, list[Any]]] = {
             *[{"role": "tool", "tool_call_id": f"c{n}", "content": _RECORDS} for n in range(2)], *_TURNS,
             {"role": "assistant", "content": None, "function_call": {"name": "g", "arguments": "{}"}},
             {"role": "function", "name": "g", "content": _RECORDS}, {"role": "user", "content": "And order A-7?"}]},
+    ],
+    "form": [
+        b'--B\r\nContent-Disposition: form-data; name="model"\r\n\r\nm\r\n--B\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nx\r\n--B--\r\n',
+        b"a=1&model=m",
+        {"model": "m", "input": "a; b & c"},
     ],
     "messages": [
         {"model": "m", "max_tokens": 5, "system": "Be kind.", "messages": _TURNS},
