@@ -1,6 +1,7 @@
 """Every view of the dashboard in a real browser: it draws what the gateway did, without barriers, in light and dark, narrow and wide."""
 
 import pytest
+from playwright.async_api import expect
 
 from tests.browser import traffic
 from tests.browser.conftest import NARROW, WIDE
@@ -95,7 +96,7 @@ async def test_a_conversation_shows_where_its_cut_moved(gateway, standin, dashbo
     assert await opened.page.locator("tbody tr.moved").count() == len(moved)
     label = await opened.page.get_by_role("img", name="Folded turns over time").get_attribute("aria-label")
     assert f"to {max(turns)} turns" in label
-    assert await opened.page.locator(".chart canvas").count() == 2
+    await expect(opened.page.locator(".chart canvas")).to_have_count(2)
 
 
 async def test_a_view_takes_nothing_over_from_the_one_before(gateway, standin, dashboard):
@@ -108,7 +109,7 @@ async def test_a_view_takes_nothing_over_from_the_one_before(gateway, standin, d
         await opened.page.evaluate(f"location.hash = '#/conversation/{name}'")
         await opened.heading("Conversation")
         assert await opened.page.locator(".chart").count() == 2
-        assert await opened.page.locator(".chart canvas").count() == 2, before
+        await expect(opened.page.locator(".chart canvas"), before).to_have_count(2)
 
 
 async def test_models_show_how_full_their_windows_were(gateway, standin, dashboard):
