@@ -110,13 +110,13 @@ async def _pump(request: web.BaseRequest, answer: Answer, response: web.StreamRe
     decode = decoder(upstream, LARGEST_PIECE)
     if answer.held:
         tail.add(text := decode(answer.held))
-        known.answer_bytes = max(len(text), len(answer.held))  # what cannot be decoded counts as it came
+        known.answer_bytes = len(text) or len(answer.held)  # what cannot be decoded counts as it came
         await write(answer.held)
     try:
         while chunk := await upstream.next_piece():
             await write(chunk)
             tail.add(text := decode(chunk))
-            known.answer_bytes += max(len(text), len(chunk))
+            known.answer_bytes += len(text) or len(chunk)
     except (AskFailed, TimeoutError):
         if request.transport is not None:
             request.transport.abort()
