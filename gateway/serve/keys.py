@@ -281,6 +281,11 @@ def allows_model(request: web.BaseRequest, model: str) -> bool:
     return key is None or key.may_use(model)
 
 
+def limits_tokens(record: Record) -> bool:
+    """Return whether a request has a key with a limit of tokens."""
+    return record.key is not None and record.key.tpm is not None
+
+
 def is_restricted(request: web.BaseRequest) -> bool:
     """Return whether a request's key allows only some models."""
     key = records.of(request).key

@@ -34,14 +34,14 @@ LONGEST_HEAD: Final = 2**12
 
 
 class _Part(NamedTuple):
-    """What stands between two boundaries."""
+    """What stands between two boundaries: a part, or what is before the first boundary or behind the last."""
 
     head: bytes
     gap: bytes
-    """Empty where the part has no value."""
+    """Empty for what is no part."""
     value: bytes
     field: str
-    """The name of its field; "" where there is none."""
+    """The name of its field; "" for what is no part."""
 
 
 def kind_of(content_type: str) -> str:
@@ -54,7 +54,7 @@ def values_of(body: bytes, content_type: str, name: str) -> list[str] | None:
     parts = _parts(body, _mark(content_type), (name,))
     if parts is None:
         return None
-    return [part.value.decode("utf-8", "replace").strip() for part in parts if part.gap and part.field == name]
+    return [part.value.decode("utf-8", "replace").strip() for part in parts if part.field == name]
 
 
 def may_have(body: bytes, content_type: str, names: Collection[str]) -> bool:
@@ -74,9 +74,9 @@ def with_value(body: bytes, content_type: str, name: str, value: str) -> bytes:
         raise ValueError("the field cannot be written")
     head = b'\r\nContent-Disposition: form-data; name="%b"' % name.encode()
     written = _Part(head, _GAP, value.encode(), name)
-    if not any(part.gap and part.field == name for part in parts):
+    if not any(part.field == name for part in parts):
         parts.insert(1, written)
-    pieces = [b"".join(written[:3] if part.gap and part.field == name else part[:3]) for part in parts]
+    pieces = [b"".join(written[:3] if part.field == name else part[:3]) for part in parts]
     return (b"\r\n" + mark).join(pieces).removeprefix(b"\r\n")
 
 

@@ -147,7 +147,7 @@ async def test_a_useless_store_is_told_and_does_not_keep_the_gateway_from_servin
     tmp_path, standin, store, reason, event
 ):
     [port, admin] = free_ports(2)
-    (tmp_path / "notes.txt").write_text("notes of somebody, longer than the head of a database of SQLite " * 9)
+    (tmp_path / "notes.txt").write_text("These notes are longer than the header of a SQLite file. " * 9)
     path = tmp_path / store  # an absolute path stays what it is
     config = {"server": {"port": port}, "admin": {"port": admin}, "store": {"url": f"sqlite:///{path}"}}
     (tmp_path / "t.yaml").write_text(configured(standin, config))

@@ -178,7 +178,7 @@ def _unclear(problem: str) -> ClientError:
 
 
 async def _relayed(gateway: Gateway, request: web.BaseRequest, answer: Answer, record: Record) -> web.StreamResponse:
-    limited = record.key is not None and record.key.tpm is not None
+    limited = keys.limits_tokens(record)
     tail = _tail(request, answer) if limited else Tail(SMALL_ANSWER)
     try:
         relayed = await relay(request, answer, record.marks(gateway, "none"), tail)
@@ -233,13 +233,11 @@ def _is_read(setup: Setup, request: web.BaseRequest, *, must_know_model: bool) -
 
 def _hides_size(request: web.BaseRequest) -> bool:
     """Return whether only reading a prompt tells what it takes of its key's limit of tokens, because it comes in chunks."""
-    key = records.of(request).key
-    is_limited = key is not None and key.tpm is not None
     return (
-        is_limited
-        and request.method == "POST"
+        request.method == "POST"
         and request.content_length is None
         and writes_text(request.rel_url.raw_path)
+        and keys.limits_tokens(records.of(request))
     )
 
 

@@ -41,9 +41,8 @@ async def read(request: web.BaseRequest, limits: Server) -> bytes:
     announced = request.content_length
     if announced is not None and announced > limits.max_body:
         raise too_large(limits.max_body, announced)
-    request.content.set_read_chunk_size(
-        limits.max_body
-    )  # the whole body is needed: no pause at every quarter of a megabyte
+    # The whole body is needed: no pause at every quarter of a megabyte.
+    request.content.set_read_chunk_size(limits.max_body)
     try:
         async with asyncio.timeout(limits.request_timeout_s):
             return await _read_pieces(request, limits.max_body, [])

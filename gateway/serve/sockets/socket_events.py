@@ -60,6 +60,12 @@ def read_event(raw: bytes) -> Event:
         return Event()
 
 
+async def event_of(gateway: Gateway, text: str) -> Event:
+    """Return what is read of a message; a long one is read in the pool."""
+    raw = text.encode("utf-8", "surrogatepass")
+    return await gateway.pool.run(lambda: read_event(raw), size_bytes=len(raw) // READS_FASTER)
+
+
 class NotServed(Exception):
     """A message must not reach the upstream of its socket, which is closed. The text is the code that the client gets."""
 

@@ -6,9 +6,8 @@ from typing import Final
 
 from gateway.serve import keys
 from gateway.serve.gateway import Gateway
-from gateway.serve.incoming.body import READS_FASTER
 from gateway.serve.record import Record
-from gateway.serve.sockets.socket_events import CREATE, Event, Frame, Refused, read_event, refusal
+from gateway.serve.sockets.socket_events import CREATE, Event, Frame, Refused, event_of, refusal
 from gateway.serve.sockets.socket_turns import Turns
 
 KNOWN_S: Final = 1.0
@@ -29,13 +28,16 @@ class Limits:
     async def edit(self, edit: Callable[[str], Awaitable[str]], frame: Frame) -> str | None:
         """Return the text of a client's frame for the upstream, as ``edit`` returns it; None for a frame without a message. Raises Refused
         when the limits do not allow it."""
+        text = frame.text or ""
         used_up = await self._when_used_up()
-        if used_up is not None and not await self._stops(frame):
-            raise await self._refused(frame, used_up)
+        if used_up is not None:
+            event = await event_of(self._gateway, text)
+            if not (isinstance(event.type, str) and event.type in STOPS):
+                raise self._refused(frame, event, used_up)
         try:
             return None if frame.text is None else await edit(frame.text)
         except keys.RateLimited as error:
-            raise await self._refused(frame, error) from None
+            raise self._refused(frame, await event_of(self._gateway, text), error) from None
 
     async def _when_used_up(self) -> keys.RateLimited | None:
         """Return the error for any message of a key that has used up its tokens; None while some are left."""
@@ -45,19 +47,10 @@ class Limits:
             self._known_until = now + KNOWN_S
         return self._used_up
 
-    async def _stops(self, frame: Frame) -> bool:
-        kind = (await self._event(frame)).type
-        return isinstance(kind, str) and kind in STOPS
-
-    async def _refused(self, frame: Frame, error: keys.RateLimited) -> Refused:
+    def _refused(self, frame: Frame, event: Event, error: keys.RateLimited) -> Refused:
         """Return the refusal of a message, and record it if it asks for a response."""
-        event = await self._event(frame)
         if event.type == CREATE:
             self._turns.refuse(len(frame.content), error.code)
         text = refusal(error, self._gateway.request_id(), event, speaks_responses=self._speaks_responses)
         self._socket.count_sent(len(text))
         return Refused(text)
-
-    async def _event(self, frame: Frame) -> Event:
-        raw = (frame.text or "").encode("utf-8", "surrogatepass")
-        return await self._gateway.pool.run(lambda: read_event(raw), size_bytes=len(raw) // READS_FASTER)

@@ -15,11 +15,10 @@ from gateway.serve import record as records
 from gateway.serve.endpoints.passthrough import only_model
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.admission import Overloaded, holding
-from gateway.serve.incoming.body import READS_FASTER
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.paths import query_for
 from gateway.serve.sockets import socket_fold
-from gateway.serve.sockets.socket_events import CREATE, Frame, NotServed, Refused, frame_of, read_event
+from gateway.serve.sockets.socket_events import CREATE, Frame, NotServed, Refused, event_of, frame_of
 from gateway.serve.sockets.socket_fold import Message
 from gateway.serve.sockets.socket_limits import Limits
 from gateway.serve.sockets.socket_models import Edit, check_and_name
@@ -93,8 +92,7 @@ Socket = aiohttp.ClientWebSocketResponse | web.WebSocketResponse
 
 async def _unchanged(gateway: Gateway, text: str) -> Message:
     """Return a message that is not folded, and whether it asks for a response."""
-    raw = text.encode("utf-8", "surrogatepass")
-    event = await gateway.pool.run(lambda: read_event(raw), size_bytes=len(raw) // READS_FASTER)
+    event = await event_of(gateway, text)
     return Message(text, event.type == CREATE, event_id=event.event_id)
 
 
