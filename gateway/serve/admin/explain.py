@@ -8,7 +8,7 @@ from gateway.context.life import ladder
 from gateway.context.life.task import Attempt, Task
 from gateway.serve.gateway import Gateway
 from gateway.serve.request import measure
-from gateway.serve.request.places import Place, place_of
+from gateway.serve.request.place import Place, place_of
 from gateway.wire.chat import CHAT
 from gateway.wire.format import Conversation
 

@@ -21,7 +21,7 @@ from gateway.serve.answers.answer import readable
 from gateway.serve.endpoints.passthrough import forward
 from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming import errors
-from gateway.serve.request.places import place_of
+from gateway.serve.request.place import place_of
 from gateway.upstream.client import Target, UpstreamCall, UpstreamUnreachable
 from gateway.upstream.response import read_body
 from providers.model_list import LONGEST_LIST_BYTES, Entry, read_named_entries

@@ -10,7 +10,7 @@ from gateway.serve.answers.relay import relay
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.body import parse, read
 from gateway.serve.request import measure
-from gateway.serve.request.places import Place, place_of
+from gateway.serve.request.place import Place, place_of
 from gateway.upstream.client import Target
 from gateway.wire.format import Conversation, Edits, Format
 

@@ -24,7 +24,7 @@ from gateway.serve.incoming.limits import check_request, check_text
 from gateway.serve.request import measure
 from gateway.serve.request.contents import AttemptContents, contents_of
 from gateway.serve.request.mode import mode_of
-from gateway.serve.request.places import Place
+from gateway.serve.request.place import Place
 from gateway.serve.request.sessions import session_of
 from gateway.serve.sockets.socket_events import CREATE
 from gateway.state.freeing import LEAST_FREED_BYTES
