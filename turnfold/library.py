@@ -12,8 +12,9 @@ import orjson
 
 if TYPE_CHECKING:
     from gateway.context.cut.policy import Policy
+    from gateway.context.life.attempt import Attempt
     from gateway.context.life.replies import Refusal
-    from gateway.context.life.task import Attempt, Task
+    from gateway.context.life.task import Task
     from gateway.context.write.draft import Step
     from gateway.wire.format import Conversation, Format, FormatName
     from gateway.wire.memory import Memory

@@ -10,10 +10,11 @@ from typing import Any, Final, Protocol
 
 import structlog
 
+from gateway.context.life.attempt import Attempt
 from gateway.context.life.events import FIT_PROVEN, AttemptMade, Counted, Event, PartFailed
 from gateway.context.life.lessons import Lesson
 from gateway.context.life.states import Chosen, Measured, Refused, Uncounted, fault_of
-from gateway.context.life.task import Attempt, Task
+from gateway.context.life.task import Task
 from gateway.serve.gateway import Gateway
 from gateway.serve.request import measure, summary
 from gateway.serve.request.contents import AttemptContents, contents_of

@@ -6,8 +6,9 @@ from typing import Final
 import msgspec
 
 from gateway.context.count.proof import is_self_contained
+from gateway.context.life.attempt import Attempt
 from gateway.context.life.states import Answered, State, TooLarge, Unreachable, Visit
-from gateway.context.life.task import Attempt, Task
+from gateway.context.life.task import Task
 from gateway.observe.exchange import Action, Call, Exchange, Why
 from gateway.serve.incoming.errors import OUR_FAULT
 from gateway.serve.record import LONGEST_NAME, name_of

@@ -6,10 +6,10 @@ from typing import Final
 import structlog
 from multidict import CIMultiDict
 
+from gateway.context.life.attempt import Attempt
 from gateway.context.life.events import Event, NoReply, ReplyCame
 from gateway.context.life.replies import Refusal
 from gateway.context.life.states import FAULT_STATUSES, Life, Ready
-from gateway.context.life.task import Attempt
 from gateway.observe.exchange import Call
 from gateway.serve.answers.answer import Answer, peek
 from gateway.serve.incoming.callers import is_credential

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from gateway.context.count import fixed_cost, message_cost, tokens
 from gateway.context.life import identity, lessons
-from gateway.context.life.evidence import SentCount
+from gateway.context.life.bills import SentCount
 from gateway.context.life.lessons import BilledPrompt, Learned, Sent
 from gateway.serve.gateway import Gateway
 from gateway.serve.request.place import Place, error_of

@@ -11,8 +11,9 @@ from aiohttp import web
 
 from gateway.config import Mode, Route
 from gateway.context.life import ladder
+from gateway.context.life.attempt import Attempt
 from gateway.context.life.states import Life, Ready, Visit
-from gateway.context.life.task import Attempt, Task
+from gateway.context.life.task import Task
 from gateway.observe.exchange import Why
 from gateway.serve import keys
 from gateway.serve import record as records
