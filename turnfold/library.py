@@ -40,7 +40,7 @@ class Folded(Generic[B]):
     fits: bool
     """Whether the request fits by our count, with the answer's reserve. False: even the smallest form is too long."""
     turns_folded: int = 0
-    """Whole turns that no longer stand verbatim."""
+    """The number of turns of which nothing is kept."""
     max_tokens: int | None = None
     """The lowered output limit; None when the request's own holds."""
     steps: "tuple[Step, ...]" = ()

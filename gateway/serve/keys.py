@@ -213,8 +213,11 @@ def _limit_headers(used: Used) -> Iterator[tuple[str, str]]:
 
 
 def forwarded(request: web.BaseRequest) -> CIMultiDict[str]:
-    """Return the client's headers for an upstream. With a client key, none of the client's credentials is forwarded, and if its tokens
-    are limited, no compressed answer is asked for: of one that is far longer than its bytes, the bill at its end would not be read."""
+    """Return the client's headers for an upstream.
+
+    With a client key, none of the client's credentials is forwarded. If the key's tokens are limited, no compressed answer is asked for:
+    if it were far longer than its bytes, the bill at its end would not be read.
+    """
     headers, record = http.forwarded(request.headers), records.of(request)
     if record.key is not None:
         if record.key.tpm is not None:
@@ -259,8 +262,9 @@ def check_models(request: web.BaseRequest, models: Collection[str] | None) -> No
 
 
 def allows_message(request: web.BaseRequest, text: str, *, names_model: bool) -> bool:
-    """Return whether a WebSocket message names only models that the key allows. With ``names_model`` a message that begins an answer
-    must name one, because the URL of its socket names none that the upstream is sure to use.
+    """Return whether a WebSocket message names only models that the key allows.
+
+    With ``names_model`` a message that begins an answer must name a model: the URL of its socket does not say which one is used.
     """
     raw = text.encode("utf-8", "surrogatepass")
     try:

@@ -170,7 +170,7 @@ def _cautious_cap(task: Task, ours: int, limit: int | None) -> int:
 
 
 def budget_of(task: Task) -> Budget:
-    """Return the budget of a first fold, which decides where its cut stands."""
+    """Return the budget of a first fold, which decides where its cut is."""
     return _budget(task, task.window, task.reserve)
 
 

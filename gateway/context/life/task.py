@@ -55,7 +55,7 @@ class Task(msgspec.Struct, frozen=True):
     min_output: int
     """The output is not lowered below this; in a small window, not below an eighth of it."""
     counter: Counter
-    """The stable counter: the only one that decides where a cut stands."""
+    """The stable counter: the only one that decides where a cut is."""
     policy: Policy
     plain_counter: Counter
     """The counter by the vocabulary alone, without anything learned."""

@@ -134,8 +134,8 @@ def window_at(gateway: Gateway, setup: Setup, route: Route, target: Target) -> t
 def has_guessed_family(place: Place) -> bool:
     """Return whether the family is only guessed from the model's name: an operator of llama.cpp may call any model ``gpt-4o``.
 
-    It is not guessed at services that sell a model under its own name, nor if the server states which model stands behind the
-    name, nor if the operator configured the tokenizer.
+    It is known at services that sell a model under its own name, if the server states which model has the name, and if the operator
+    configured the tokenizer.
     """
     return place.route.tokenizer == "auto" and not place.target.vendor and not place.stated_family
 

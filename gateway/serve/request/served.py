@@ -26,7 +26,7 @@ class ServedRequest(msgspec.Struct, eq=False):
     setup: Setup
     request: web.BaseRequest
     record: Record
-    """Facts about the request for its record."""
+    """What is known of any request: its client, its key, its path."""
     raw: bytes
     """The body in its original content encoding."""
     route: Route
