@@ -22,14 +22,13 @@ from gateway.context.life.states import (
     Unreachable,
 )
 from gateway.context.life.transitions import advance, after_failed_transition
-from gateway.serve import keys
+from gateway.serve import key_limits, key_models
 from gateway.serve import record as records
 from gateway.serve.endpoints import compact
 from gateway.serve.endpoints.passthrough import forward
 from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.body import parse, read
 from gateway.serve.incoming.errors import OUR_FAULT, ClientError
-from gateway.serve.keys import check_model
 from gateway.serve.request import finish, learn, texts
 from gateway.serve.request.decisions import DECISIONS
 from gateway.serve.request.deployment import with_model
@@ -60,10 +59,10 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
     # A model that is no text names none of several upstreams, which `forward` tells the client.
     if asked is None or (not asked.model and "model" in asked.head and len(setup.targets) > 1):
         return await forward(gateway, request, raw)
-    check_model(request, asked.model)
+    key_models.check_model(request, asked.model)
     if record.key is not None:
-        await keys.check_other_models(gateway, request, asked.raw)
-        await keys.reserve_for(gateway, record, asked, setup.settings)
+        await key_models.check_other_models(gateway, request, asked.raw)
+        await key_limits.reserve_for(gateway, record, asked, setup.settings)
     if compact.wants_compaction(asked):
         return await compact.compact_conversation(gateway, request, raw, asked)
     served = served_request(gateway, setup, request, raw, asked.model)
@@ -120,7 +119,7 @@ async def _parse(
 ) -> Conversation | None:
     """Parse the body; None when it is not a conversation, or when our own code fails. Raises ClientError."""
     try:
-        must_know_model, limits = keys.must_know_model(setup, request), setup.settings.server
+        must_know_model, limits = key_models.must_know_model(setup, request), setup.settings.server
         return await parse(
             request, raw, format, limits, gateway.pool, memory=gateway.memory, must_know_model=must_know_model
         )

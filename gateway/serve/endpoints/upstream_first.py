@@ -3,7 +3,7 @@
 from aiohttp import web
 
 from gateway.context.life.task import Task
-from gateway.serve import keys
+from gateway.serve import key_models, keys
 from gateway.serve import record as records
 from gateway.serve.answers.answer import Answer
 from gateway.serve.answers.relay import relay
@@ -22,7 +22,7 @@ async def read_conversation(
     ClientError."""
     limits = gateway.settings.server
     raw = await read(request, limits)
-    must_know_model = keys.must_know_model(gateway.setup, request)
+    must_know_model = key_models.must_know_model(gateway.setup, request)
     return raw, await parse(
         request, raw, format, limits, gateway.pool, memory=gateway.memory, must_know_model=must_know_model
     )

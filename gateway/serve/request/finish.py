@@ -11,7 +11,8 @@ from gateway.context.life.states import Answered, Ended, PassedThrough, State, T
 from gateway.observe.exchange import Exchange
 from gateway.serve import record as records
 from gateway.serve.answers.answer import Answer, readable
-from gateway.serve.answers.relay import ends_in, ends_in_error, relay, tail_of, usage_in
+from gateway.serve.answers.relay import relay
+from gateway.serve.answers.tail import ends_in_error, has_last_event, tail_of, usage_in
 from gateway.serve.incoming import errors
 from gateway.serve.request import outcome
 from gateway.serve.request.learn import consider_summary, learn
@@ -93,7 +94,7 @@ def _delivered_before_leaving(served: ServedRequest, state: Answered, tail: byte
     if not state.good:
         return Delivery(answer.status, CLIENT_LEFT)
     usage = usage_in(answer, tail, served.gateway.failed)
-    if not ends_in(answer, tail, served.gateway.failed):
+    if not has_last_event(answer, tail, served.gateway.failed):
         return Delivery(answer.status, CLIENT_LEFT, usage)
     consider_summary(served, state)
     served.gateway.tasks.start(learn(served, state, usage), "learn", must_finish=True)

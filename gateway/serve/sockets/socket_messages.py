@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 from aiohttp import web
 
-from gateway.serve import keys
+from gateway.serve import key_limits, keys
 from gateway.serve import record as records
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.admission import holding
@@ -42,7 +42,7 @@ class ClientMessages:
             return content
         try:
             text = await self._edit_and_open_turn(frame.text)
-        except keys.RateLimited as error:
+        except key_limits.RateLimited as error:
             raise await self._limits.refused(frame, error) from None
         if text == frame.text:
             return content

@@ -7,7 +7,7 @@ from functools import partial
 
 from aiohttp import web
 
-from gateway.serve import keys
+from gateway.serve import key_models
 from gateway.serve.endpoints.passthrough import only_model
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.body import READS_FASTER
@@ -21,16 +21,16 @@ def check_url(gateway: Gateway, request: web.BaseRequest) -> str:
     """Return the model in the URL of a socket, or "". Raises ClientError for one that the client's key does not allow."""
     model = only_model(gateway.setup, request)
     if model or not speaks_responses(request):  # a Responses socket names the model in each message
-        keys.check_model(request, model)
+        key_models.check_model(request, model)
     return model
 
 
 async def check_message(gateway: Gateway, request: web.BaseRequest, target: Target, text: str) -> None:
     """Check that the client's key and the upstream of the socket are for all models in a message. Raises NotServed."""
     in_pool = partial(gateway.pool.run, size_bytes=len(text) // READS_FASTER)
-    if keys.is_restricted(request):
+    if key_models.is_restricted(request):
         # Of a Responses socket the upstream reads no model in the URL.
-        allows = partial(keys.allows_message, request, text, names_model=speaks_responses(request))
+        allows = partial(key_models.allows_message, request, text, names_model=speaks_responses(request))
         if not await in_pool(allows):
             raise NotServed("model_not_allowed")
     if speaks_responses(request) and len(gateway.setup.targets) > 1:
