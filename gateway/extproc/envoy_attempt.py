@@ -130,7 +130,7 @@ class EnvoyAttempt:
             self.asked = self._request_of(request)
         except ClientError as error:
             error_body = request.format.error(str(error), error.code, error.type, None)
-            return replies.answer(error.status, self.gateway.marks("error"), error_body)
+            return replies.answer(error.status, self.gateway.own_headers("error"), error_body)
         self.state = await decide(self.asked, self.carried.refusals)
         self.times.decided = time.perf_counter()
         if isinstance(self.state, TooLarge):

@@ -87,8 +87,8 @@ class Record(msgspec.Struct, eq=False):
     def __repr__(self) -> str:
         return f"Record({self.path!r})"  # without the key and texts
 
-    def marks(self, gateway: Gateway, action: Action) -> dict[str, str]:
-        """Return the headers that identify this request in its answer."""
+    def own_headers(self, gateway: Gateway, action: Action) -> dict[str, str]:
+        """Return our own headers of the answer: the request's id, what was done and why, and `shared`."""
         self.request_id = self.request_id or gateway.request_id()
         return {
             "x-turnfold-request-id": self.request_id,

@@ -112,11 +112,11 @@ async def _own_compaction(gateway: Gateway, request: web.BaseRequest, asked: Con
     }
     record = records.of(request)
     record.set_outcome(200)
-    marks = record.marks(gateway, "fold")
+    headers = record.own_headers(gateway, "fold")
     if not asked.stream:
-        return web.Response(body=orjson.dumps(response), headers=marks, content_type=errors.JSON)
+        return web.Response(body=orjson.dumps(response), headers=headers, content_type=errors.JSON)
     body = b"".join(_event(number, event) for number, event in enumerate(_events(response)))
-    return web.Response(body=body, headers=marks, content_type=EVENTS)
+    return web.Response(body=body, headers=headers, content_type=EVENTS)
 
 
 def _events(response: Mapping[str, Any]) -> list[dict[str, Any]]:

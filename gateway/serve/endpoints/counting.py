@@ -48,4 +48,4 @@ async def _own_count(gateway: Gateway, request: web.BaseRequest, asked: Conversa
     body = orjson.dumps({**_FRAMES[asked.format.name], "input_tokens": task.prompt})
     record = records.of(request)
     record.set_outcome(200)
-    return web.Response(body=body, headers=record.marks(gateway, "none"), content_type=errors.JSON)
+    return web.Response(body=body, headers=record.own_headers(gateway, "none"), content_type=errors.JSON)

@@ -66,7 +66,7 @@ async def models(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespon
 
 
 def _json(gateway: Gateway, request: web.BaseRequest, value: object) -> web.Response:
-    headers = records.of(request).marks(gateway, "none")
+    headers = records.of(request).own_headers(gateway, "none")
     return web.Response(body=orjson.dumps(value), headers=headers, content_type=errors.JSON)
 
 

@@ -182,7 +182,7 @@ async def _relayed(gateway: Gateway, request: web.BaseRequest, answer: Answer, r
     limited = key_limits.limits_tokens(record)
     tail = _tail(request, answer) if limited else Tail(SMALL_ANSWER)
     try:
-        relayed = await relay(request, answer, record.marks(gateway, "none"), tail)
+        relayed = await relay(request, answer, record.own_headers(gateway, "none"), tail)
     except (asyncio.CancelledError, ConnectionResetError):
         whole = has_last_event(answer, tail.text(), gateway.failed)
         record.set_outcome(answer.status, "" if whole else "client_gone")

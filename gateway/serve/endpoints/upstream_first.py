@@ -48,7 +48,7 @@ async def send(gateway: Gateway, request: web.BaseRequest, raw: bytes, asked: Co
 async def forward_answer(gateway: Gateway, request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
     """Forward the upstream's own answer to the client."""
     record = records.of(request)
-    relayed = await relay(request, answer, record.marks(gateway, "none"))
+    relayed = await relay(request, answer, record.own_headers(gateway, "none"))
     record.set_outcome(answer.status, relayed.error)
     return relayed.response
 

@@ -62,7 +62,7 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     try:
         chosen = (upstream.protocol,) if upstream.protocol else ()
         client = web.WebSocketResponse(protocols=chosen, max_msg_size=LARGEST_FRAME, autoping=False)
-        client.headers.update(record.marks(gateway, "none"))
+        client.headers.update(record.own_headers(gateway, "none"))
         await client.prepare(request)
         record.set_outcome(101)
         async with asyncio.TaskGroup() as both:
