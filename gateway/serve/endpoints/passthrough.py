@@ -90,7 +90,16 @@ class _Asked(NamedTuple):
 
 
 async def _read_models(gateway: Gateway, request: web.BaseRequest, body: bytes | None) -> _Asked:
-    """Read the models that a request names, as far as they must be known. Raises ClientError when the key is not for them."""
+    """Read the models that a request names, as far as they must be known. Raises ClientError when the key is not for them.
+
+    A model is named by a deployment in the path, by the URL's query, or in the body:
+
+    - A deployment decides: it is written into the body where that is possible.
+    - If the model decides the upstream or whether the key is for it, the body is read. It may not name another one than the URL.
+    - If the default upstream has the model in its URLs, the body is read for it.
+    - If only some model has another name at its upstream, the body is read for that name, where it can be.
+    - In all other cases no model is read from the body.
+    """
     setup, record = gateway.setup, records.of(request)
     url_model, must_know_model = only_model(setup, request), key_models.must_know_model(setup, request)
     payload = await _payload(setup, request, body, must_know_model=must_know_model)
