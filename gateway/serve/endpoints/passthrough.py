@@ -13,10 +13,11 @@ import msgspec
 from aiohttp import web
 from msgspec.structs import replace
 
-from gateway.serve import keys
+from gateway.serve import key_limits, key_models, keys
 from gateway.serve import record as records
 from gateway.serve.answers.answer import Answer
-from gateway.serve.answers.relay import STREAM_TAIL, Tail, ends_in, relay, tail_of, usage_in
+from gateway.serve.answers.relay import relay
+from gateway.serve.answers.tail import STREAM_TAIL, Tail, has_last_event, tail_of, usage_in
 from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.body import decompress, read, read_ahead, reading_size
 from gateway.serve.incoming.errors import ClientError
@@ -89,13 +90,22 @@ class _Asked(NamedTuple):
 
 
 async def _read_models(gateway: Gateway, request: web.BaseRequest, body: bytes | None) -> _Asked:
-    """Read the models that a request names, as far as they must be known. Raises ClientError when the key is not for them."""
+    """Read the models that a request names, as far as they must be known. Raises ClientError when the key is not for them.
+
+    A model is named by a deployment in the path, by the URL's query, or in the body:
+
+    - A deployment decides: it is written into the body where that is possible.
+    - If the model decides the upstream or whether the key is for it, the body is read. It may not name another one than the URL.
+    - If the default upstream has the model in its URLs, the body is read for it.
+    - If only some model has another name at its upstream, the body is read for that name, where it can be.
+    - In all other cases no model is read from the body.
+    """
     setup, record = gateway.setup, records.of(request)
-    url_model, must_know_model = only_model(setup, request), keys.must_know_model(setup, request)
+    url_model, must_know_model = only_model(setup, request), key_models.must_know_model(setup, request)
     payload = await _payload(setup, request, body, must_know_model=must_know_model)
     if not isinstance(payload, bytes):
         if url_model or _shows_models(request):
-            keys.check_model(request, url_model)
+            key_models.check_model(request, url_model)
         return _Asked(request, payload, NO_MODEL, url_model)
     record.body_bytes = len(payload)
     body_model = NO_MODEL
@@ -110,9 +120,9 @@ async def _read_models(gateway: Gateway, request: web.BaseRequest, body: bytes |
         body_model = await _alias(setup, gateway, request, payload)
     if must_know_model and url_model and body_model not in (NO_MODEL, url_model):
         raise _unclear("The URL and the body name two models")
-    keys.check_model(request, body_model)
-    if keys.is_restricted(request):
-        keys.check_models(request, await _found(gateway, request, payload, other_models))
+    key_models.check_model(request, body_model)
+    if key_models.is_restricted(request):
+        key_models.check_models(request, await _found(gateway, request, payload, other_models))
     return _Asked(request, payload, body_model, url_model)
 
 
@@ -154,9 +164,9 @@ async def _reserve(gateway: Gateway, request: web.BaseRequest, record: Record, w
     """Reserve what the request may take of its key's tokens. Raises RateLimited."""
     path = request.rel_url.raw_path
     if request.method == "POST" and (writes_text(path) or format_of(path) is not None):
-        await keys.reserve(gateway, record, record.body_bytes, window, None)
+        await key_limits.reserve(gateway, record, record.body_bytes, window, None)
     elif "json" in request.headers.get("Content-Type", "") and not path.startswith(WITHOUT_MODEL):
-        await keys.reserve(gateway, record, record.body_bytes, window, 0)
+        await key_limits.reserve(gateway, record, record.body_bytes, window, 0)
 
 
 def only_model(setup: Setup, request: web.BaseRequest) -> str:
@@ -166,7 +176,7 @@ def only_model(setup: Setup, request: web.BaseRequest) -> str:
         named.add(deployment)
     if len(named) <= 1:
         return check_name(named.pop()) if named else NO_MODEL
-    if keys.must_know_model(setup, request):
+    if key_models.must_know_model(setup, request):
         raise _unclear("The URL names two models")
     return check_name(deployment)
 
@@ -178,12 +188,12 @@ def _unclear(problem: str) -> ClientError:
 
 
 async def _relayed(gateway: Gateway, request: web.BaseRequest, answer: Answer, record: Record) -> web.StreamResponse:
-    limited = keys.limits_tokens(record)
+    limited = key_limits.limits_tokens(record)
     tail = _tail(request, answer) if limited else Tail(SMALL_ANSWER)
     try:
-        relayed = await relay(request, answer, record.marks(gateway, "none"), tail)
+        relayed = await relay(request, answer, record.own_headers(gateway, "none"), tail)
     except (asyncio.CancelledError, ConnectionResetError):
-        whole = ends_in(answer, tail.text(), gateway.failed)
+        whole = has_last_event(answer, tail.text(), gateway.failed)
         record.set_outcome(answer.status, "" if whole else "client_gone")
         raise
     finally:
@@ -237,7 +247,7 @@ def _hides_size(request: web.BaseRequest) -> bool:
         request.method == "POST"
         and request.content_length is None
         and writes_text(request.rel_url.raw_path)
-        and keys.limits_tokens(records.of(request))
+        and key_limits.limits_tokens(records.of(request))
     )
 
 

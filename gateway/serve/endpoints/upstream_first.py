@@ -3,14 +3,14 @@
 from aiohttp import web
 
 from gateway.context.life.task import Task
-from gateway.serve import keys
+from gateway.serve import key_models, keys
 from gateway.serve import record as records
 from gateway.serve.answers.answer import Answer
 from gateway.serve.answers.relay import relay
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.body import parse, read
 from gateway.serve.request import measure
-from gateway.serve.request.places import Place, place_of
+from gateway.serve.request.place import Place, place_of
 from gateway.upstream.client import Target
 from gateway.wire.format import Conversation, Edits, Format
 
@@ -22,7 +22,7 @@ async def read_conversation(
     ClientError."""
     limits = gateway.settings.server
     raw = await read(request, limits)
-    must_know_model = keys.must_know_model(gateway.setup, request)
+    must_know_model = key_models.must_know_model(gateway.setup, request)
     return raw, await parse(
         request, raw, format, limits, gateway.pool, memory=gateway.memory, must_know_model=must_know_model
     )
@@ -48,7 +48,7 @@ async def send(gateway: Gateway, request: web.BaseRequest, raw: bytes, asked: Co
 async def forward_answer(gateway: Gateway, request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
     """Forward the upstream's own answer to the client."""
     record = records.of(request)
-    relayed = await relay(request, answer, record.marks(gateway, "none"))
+    relayed = await relay(request, answer, record.own_headers(gateway, "none"))
     record.set_outcome(answer.status, relayed.error)
     return relayed.response
 

@@ -11,8 +11,9 @@ from aiohttp import web
 
 from gateway.config import Mode, Route
 from gateway.context.life import ladder
+from gateway.context.life.attempt import Attempt
 from gateway.context.life.states import Life, Ready, Visit
-from gateway.context.life.task import Attempt, Task
+from gateway.context.life.task import Task
 from gateway.observe.exchange import Why
 from gateway.serve import keys
 from gateway.serve import record as records
@@ -24,7 +25,7 @@ from gateway.serve.incoming.limits import check_request, check_text
 from gateway.serve.request import measure
 from gateway.serve.request.contents import AttemptContents, contents_of
 from gateway.serve.request.mode import mode_of
-from gateway.serve.request.places import Place
+from gateway.serve.request.place import Place
 from gateway.serve.request.sessions import session_of
 from gateway.serve.sockets.socket_events import CREATE
 from gateway.state.freeing import LEAST_FREED_BYTES

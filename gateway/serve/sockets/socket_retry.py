@@ -19,7 +19,7 @@ from gateway.serve.answers.answer import LONGEST_HEAD, LONGEST_HOLD_S
 from gateway.serve.gateway import Gateway
 from gateway.serve.record import LONGEST_NAME
 from gateway.serve.request.contents import AttemptContents, contents_of
-from gateway.serve.request.decisions import decide
+from gateway.serve.request.decisions import DECISIONS
 from gateway.serve.sockets.socket_events import ERROR, Frame
 from gateway.serve.sockets.socket_fold import Planned, facts_of
 from gateway.serve.sockets.socket_turns import Turns
@@ -115,7 +115,7 @@ async def _state_after(asking: Asking, refusal: Refusal, said: bytes) -> State:
     """Return the state after a refusal: `Ready` with a smaller attempt, or an end."""
     state = advance(asking.state, ReplyCame(Reply(REFUSED, refusal, said)))
     while not isinstance(state, Received | Ready | Ended):
-        state = advance(state, await decide(asking, state))
+        state = advance(state, await DECISIONS[type(state)](asking, state))
     return state
 
 

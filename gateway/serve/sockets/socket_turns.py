@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gateway.observe.exchange import Call, Exchange
-from gateway.serve import keys
+from gateway.serve import key_limits
 from gateway.serve.gateway import Gateway
 from gateway.serve.record import CLIENT_GONE, LONGEST_NAME, Record
 from gateway.serve.sockets.socket_events import ERROR, Event, Frame, read_event
@@ -71,7 +71,7 @@ class Turns:
         turn = self._turn(body_bytes, facts, event_id)
         window = facts.get("window") or self._gateway.settings.default_window
         read_bytes = body_bytes + self._context_bytes
-        await keys.admit_turn(self._gateway, self._socket, turn.request_id, read_bytes, window)
+        await key_limits.admit_turn(self._gateway, self._socket, turn.request_id, read_bytes, window)
         turn.begun = self._speaks_responses
         self._add(turn)
 
@@ -146,9 +146,11 @@ class Turns:
         turn = self._turn(0, {})
         turn.begun = True
         self._add(turn)
-        with suppress(keys.RateLimited):
+        with suppress(key_limits.RateLimited):
             window = self._gateway.settings.default_window
-            await keys.reserve(self._gateway, self._socket, self._context_bytes, window, None, turn_id=turn.request_id)
+            await key_limits.reserve(
+                self._gateway, self._socket, self._context_bytes, window, None, turn_id=turn.request_id
+            )
 
     def _end_refused(self, event: Event) -> None:
         """End the turn that an error is about: one that the upstream has not begun, of the message that the error names."""
