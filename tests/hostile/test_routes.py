@@ -86,6 +86,10 @@ SAYS_ITS_MODEL = {
         FORM,
         form(("model", "other"), ("file", b"x")).replace(b'"a.wav"', b'"a; name=\\"b\\".wav"'),
     ),
+    "a file whose name ends in a backslash": (
+        FORM,
+        form(("model", "other"), ("file", b"x")).replace(b"a.wav", rb"C:\a.wav" b"\\"),
+    ),
 }
 SAYS_NO_MODEL = {
     "nothing": (JSON, b""),
@@ -158,6 +162,19 @@ CANNOT_BE_TOLD = {
         FORM,
         form(("model", "main"), ('x"\r\ncontent-disposition: form-data; name="model', "other")),
     ),
+    "a file whose name ends in a backslash and may contain a name": (
+        FORM,
+        form(("model", "main"), ("x", b"other")).replace(b"a.wav", rb"; name=model" b"\\"),
+    ),
+    "a file whose name ends in a backslash before another name": (
+        FORM,
+        form(("model", "main"), ("x", b"other")).replace(b'"a.wav"', rb'"a\"; name="model"'),
+    ),
+    "a model whose name as a file ends in a backslash": (
+        FORM,
+        form(("model", b"other")).replace(b"a.wav", rb"a" b"\\"),
+    ),
+    "a form with a backslash at the end of a name": (FORM, form(("model", "main"), ("model\\", "other"))),
     "a form with an escape in a name": (FORM, form(("model", "main"), ("mod\\el", "other"))),
     "a form whose second part begins with half a line break": (
         FORM,
