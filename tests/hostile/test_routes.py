@@ -450,6 +450,17 @@ def test_a_form_of_megabytes_of_boundaries_or_parameters_takes_short_time(piece)
     assert time.thread_time() - before < 0.3
 
 
+async def test_a_realtime_session_is_made_where_its_model_is():
+    async with two_upstreams() as (ports, main, other):
+        for body in (b'{"session":{"model":"other"}}', b'{"session":{"x":1.50, "model":"alias"}}'):
+            await raw.ask(ports.port, written("/v1/realtime/client_secrets", JSON, body, "length"))
+            assert other.requests[-1].body == body.replace(b"alias", b"real")
+        twice = b'{"session":{"model":"other"},"session":{"model":"main"}}'
+        reply = await raw.ask(ports.port, written("/v1/realtime/client_secrets", JSON, twice, "length"))
+        assert (reply.status, reply.error["code"]) == (400, "model_unreadable")
+        assert (len(other.requests), main.requests) == (2, [])
+
+
 async def test_an_alias_is_written_where_it_can_be():
     async with two_upstreams() as (ports, main, other):
         await raw.ask(
