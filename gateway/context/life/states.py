@@ -188,6 +188,7 @@ class Unreachable(msgspec.Struct, frozen=True):
 
     life: Life
     visit: Visit
+    attempt: Attempt
     error: Exception
 
 

@@ -72,6 +72,13 @@ class Outcome(msgspec.Struct, frozen=True):
     bounded: bool
     """Whether the tokens were not counted, and are at most the body's size in bytes."""
 
+    @property
+    def window(self) -> int:
+        """The window of the attempt, in tokens; without an attempt, that of the last place; 0 if none was found."""
+        if self.shown is not None:
+            return self.shown.window
+        return self.visit.place.window if self.visit is not None else 0
+
 
 def of(state: State) -> Outcome:
     """Return the outcome of a request in its last state: used for its headers and its record."""
@@ -104,7 +111,7 @@ def headers(outcome: Outcome, request_id: str, warning: str = "") -> dict[str, s
         "x-turnfold-why": outcome.why,
     }
     if visit is not None:
-        found["x-turnfold-window"] = str(shown.window if shown else visit.place.window)
+        found["x-turnfold-window"] = str(outcome.window)
         if task is not None:
             found["x-turnfold-tokens-before"] = str(task.prompt)
             found["x-turnfold-tokens-after"] = str(shown.prompt if shown else None)
@@ -129,7 +136,7 @@ def exchange(outcome: Outcome, origin: Origin, times: Times, ending: Ending) -> 
         action=outcome.action,
         status=ending.status,
         stream=life.request.stream,
-        window=outcome.shown.window if outcome.shown else 0,
+        window=outcome.window,
         tokens_before=None,
         tokens_after=None,
         basis="bytes" if outcome.bounded else "",
