@@ -25,7 +25,7 @@ from gateway.serve.incoming.paths import models_in
 from gateway.serve.record import Record
 from gateway.state.rates import Used, expected
 from gateway.upstream.client import CALLER
-from gateway.wire.format import Conversation
+from gateway.wire.format import Conversation, output_limit_of
 from gateway.wire.model_name import differs, models_in_message, other_models
 
 HEADERS: Final = ("Authorization", "x-api-key", "api-key")
@@ -200,9 +200,9 @@ async def used_up(gateway: Gateway, record: Record) -> RateLimited | None:
 async def reserve_for(gateway: Gateway, record: Record, asked: Conversation, settings: Settings) -> None:
     """Reserve the tokens that a conversation and its answers may use. Raises RateLimited when the key has not enough left."""
     window = settings.route(asked.model).window or settings.default_window
-    answer = next((limit for limit in asked.output_limits if limit > 0), None)
     answers = asked.head.get("n")
-    await reserve(gateway, record, len(asked.raw), window, answer, answers=answers if isinstance(answers, int) else 1)
+    count = answers if isinstance(answers, int) else 1
+    await reserve(gateway, record, len(asked.raw), window, output_limit_of(asked), answers=count)
 
 
 def _limit_headers(used: Used) -> Iterator[tuple[str, str]]:
