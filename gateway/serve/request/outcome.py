@@ -13,6 +13,7 @@ from gateway.serve.incoming.errors import OUR_FAULT
 from gateway.serve.record import LONGEST_NAME, name_of
 from gateway.serve.request.contents import AttemptContents, contents_of
 from gateway.serve.request.places import place_at
+from gateway.wire.format import Conversation
 from providers.record import Usage
 
 
@@ -212,16 +213,16 @@ def _why(state: State, visit: Visit | None, attempt: Attempt | None, too_long: b
         return "too_large"
     if state.life.mode != "enforce":
         return state.life.mode
-    return _why_enforced(state, visit, attempt)
+    return why_enforced(state.life.request, attempt, fit_proven=visit.fit_proven)
 
 
-def _why_enforced(state: State, visit: Visit, attempt: Attempt | None) -> Why:
+def why_enforced(asked: Conversation, attempt: Attempt | None, *, fit_proven: bool) -> Why:
     """Return the reason for the action in mode enforce."""
     if attempt is not None and attempt.altered:
         return "folded" if attempt.draft is not None else "lowered"
-    if state.life.request.refers_elsewhere:
+    if asked.refers_elsewhere:
         return "stateful"
-    return "proven" if visit.fit_proven else "fits"
+    return "proven" if fit_proven else "fits"
 
 
 def _share_kept(shown: Attempt) -> float | None:
