@@ -69,7 +69,7 @@ class Search(msgspec.Struct, frozen=True):
 
     def find_and_fill(self, query: Query, kept: Mapping[int, Message]) -> Quotes:
         """Return quotes with the lines that are relevant to the newest message; the rest of its tokens is filled with wishes,
-        where tools are called often with less relevant lines, and with calls and records. An agent that works on its own gets the rest
+        if the folded part has many calls with less relevant lines, and with calls and records. An agent that works on its own gets the rest
         of pages and files first whose passages were found.
 
         Lines that were cut out of kept messages may be quoted too. They are added last, because the model has not read them yet.
