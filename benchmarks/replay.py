@@ -10,7 +10,6 @@ answered 200, how many promises were broken, how often the upstream refused.
 
 import argparse
 import asyncio
-import os
 import statistics
 import tempfile
 import time
@@ -22,6 +21,7 @@ from typing import Any
 
 import orjson
 
+from benchmarks.recorded import CONVERSATIONS, present
 from gateway.standin import Completion, StandIn
 from gateway.standin.validity import PINNED
 from gateway.standin.weight import prompt_tokens
@@ -50,12 +50,6 @@ TOOLS = [
 """The recordings carry no tool definitions; one stands in, so that tools are counted."""
 
 
-def data_folder() -> Path:
-    """Where the recorded conversations lie."""
-    beside = Path(__file__).resolve().parents[1].parent / "shared"
-    return Path(os.environ.get("TURNFOLD_DATA", beside)) / "conversations"
-
-
 @dataclass(frozen=True, slots=True)
 class Point:
     """One request of a conversation's life, and the window it must live in."""
@@ -82,7 +76,7 @@ class Outcome:
 
 def conversations(name: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """The conversations of one recorded set."""
-    with (data_folder() / f"{name}.jsonl").open("rb") as lines:
+    with present(CONVERSATIONS / f"{name}.jsonl").open("rb") as lines:
         for line in lines:
             read = orjson.loads(line)
             yield read["id"], read["messages"]

@@ -3,9 +3,12 @@
 import asyncio
 import importlib
 import itertools
+import os
 import re
 import signal
 import statistics
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -65,6 +68,25 @@ TALKS = [
 )
 def test_each_can_be_loaded(name: str) -> None:
     assert importlib.import_module(f"benchmarks.{name}").__doc__
+
+
+@pytest.mark.parametrize(
+    "command", ["cache --sets chats", "recall.fit", "recall.formats", "recall.learn", "replay", "reading --server x"]
+)
+def test_without_the_recorded_sets_one_line_says_so(command: str, tmp_path: Path) -> None:
+    program = [sys.executable, "-m", *f"benchmarks.{command}".split()]
+    ended = subprocess.run(
+        program,
+        env={**os.environ, "TURNFOLD_DATA": str(tmp_path)},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 1
+    (line,) = ended.stderr.splitlines()
+    assert str(tmp_path) in line
+    assert "TURNFOLD_DATA" in line
 
 
 def test_conversations_are_joined_up_to_a_user_message() -> None:

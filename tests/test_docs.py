@@ -264,7 +264,9 @@ def test_every_function_and_class_on_the_page_about_the_architecture_exists():
     missing = {
         (path, name)
         for path, name in defined
-        if not re.search(rf"^ *(?:async def|def|class) {name}\b|^{name}: Final", (ROOT / path).read_text(), re.MULTILINE)
+        if not re.search(
+            rf"^ *(?:async def|def|class) {name}\b|^{name}: Final", (ROOT / path).read_text(), re.MULTILINE
+        )
     }
     assert missing == set()
 

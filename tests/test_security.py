@@ -21,5 +21,5 @@ def test_a_promise_names_a_test_that_exists(promise, file, name):
 
 def test_every_row_of_promises_names_a_test():
     table = (ROOT / "docs/security.md").read_text().partition("## What is promised")[2]
-    rows = [line for line in table.splitlines() if line.startswith("| ")][1:]
+    rows = [line for line in table.splitlines() if line.startswith("| ") and line != "| promise | test |"]
     assert len(rows) == len(ROWS) > 10

@@ -19,7 +19,6 @@ bills them. Printed for each way:
 """
 
 import argparse
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,6 +37,7 @@ from benchmarks.cache.prompt import rendered
 from benchmarks.cache.simulate import Bill, Block, Cache, send
 from benchmarks.cache.strategies import STRATEGIES
 from benchmarks.recall.ours import COUNTER
+from benchmarks.recorded import CONVERSATIONS, present
 from gateway.command.recast import recast
 from gateway.context.cache.marking import BREAKPOINT_STYLE, CACHE_CONTROL_STYLE, ends_with_passing_quotes, marked
 from gateway.context.cache.rules import OPENAI, RULES, CacheRule, Matching
@@ -55,7 +55,6 @@ SMALL = 12
 """Conversations; of a larger set `--every` takes some."""
 KINDS = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array"}
 PINNED = ("system", "developer")
-DATA = Path(os.environ.get("TURNFOLD_DATA", Path(__file__).resolve().parents[2].parent / "shared")) / "conversations"
 OWN_DATA = Path(__file__).resolve().parents[1] / "recall"
 """Conversations written for this project, such as `coding_agents`."""
 FORMS = {format.name: format for format in FORMATS.values()}
@@ -197,7 +196,7 @@ def chosen(given: argparse.Namespace) -> Iterator[tuple[str, list[Talk]]]:
     """The conversations of each set at each window, under a title."""
     for name in given.sets.split(","):
         path = OWN_DATA / f"{name}.jsonl"
-        path = path if path.exists() else DATA / f"{name}.jsonl"
+        path = path if path.exists() else present(CONVERSATIONS / f"{name}.jsonl")
         rows = [orjson.loads(line)["messages"] for line in path.read_bytes().splitlines() if line]
         tools = tools_of(rows)
         for window in map(int, filter(None, given.windows.split(","))):

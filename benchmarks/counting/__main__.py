@@ -6,14 +6,15 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.counting import billed, cost, rows
+from benchmarks.recorded import BILLS
 
 console = Console(width=130)
 
 
 def accuracy(worst: int) -> None:
     """Counts against what providers billed, before anything was learned."""
-    if not rows.PATH.exists():
-        console.print(f"No recorded bills at {rows.PATH}: set TURNFOLD_DATA.")
+    if not BILLS.exists():
+        console.print(f"No recorded bills at {BILLS}: set TURNFOLD_DATA.")
         return
     found = rows.load()
     kept = [row for row in found if not row.left_out]

@@ -1,21 +1,14 @@
 """Billed requests: recorded bodies in chat-completions shape, each with the prompt tokens its provider billed."""
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
 import orjson
 
+from benchmarks.recorded import BILLS, present
 from gateway.wire.messages import MESSAGES
-
-PATH = (
-    Path(os.environ.get("TURNFOLD_DATA", Path(__file__).resolve().parents[2].parent / "shared"))
-    / "billed"
-    / "dev.jsonl"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +26,7 @@ class Row:
 
 def load() -> list[Row]:
     """Read all recorded requests."""
-    lines = PATH.read_bytes().splitlines()
+    lines = present(BILLS).read_bytes().splitlines()
     return [row for line in lines if (row := _row(orjson.loads(line)))]
 
 

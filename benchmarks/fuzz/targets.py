@@ -245,6 +245,7 @@ SEEDS: Final[Mapping[str, list[Any]]] = {
     ],
     "form": [
         b'--B\r\nContent-Disposition: form-data; name="model"\r\n\r\nm\r\n--B\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nx\r\n--B--\r\n',
+        b'--B\r\nContent-Disposition: form-data; name="file"; filename="a\\"\r\n\r\nx\r\n--B--\r\n',
         b"a=1&model=m",
         {"model": "m", "input": "a; b & c"},
     ],

@@ -4,13 +4,11 @@ At a budget of 25 % a request may take what its system prompt and its newest mes
 conversations than the recorded ones can be given with ``TURNFOLD_DATA``. ``TURNFOLD_SEMANTIC=1`` has questions searched by meaning.
 """
 
-import os
 import random
 import statistics
 import time
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from benchmarks.recall import timing
@@ -21,9 +19,9 @@ from benchmarks.recall.needed import Point, found, going_on, points, probes, sta
 from benchmarks.recall.ours import COUNTER, turnfold, without_recall
 from benchmarks.recall.planted import FRESH, INSTRUCTIONS, UNSEEN, with_change, with_instruction
 from benchmarks.recall.variants import VARIANTS
+from benchmarks.recorded import CONVERSATIONS, present
 from gateway.context.cut.layout import id_tokens
 
-DATA = Path(os.environ.get("TURNFOLD_DATA", Path(__file__).resolve().parents[2].parent / "shared")) / "conversations"
 BUDGETS = (0.10, 0.25, 0.50)
 SMALL_BUDGETS = (0.02, 0.05)
 """Rooms in which every request moves the cut."""
@@ -37,9 +35,13 @@ def count(messages: Iterable[Mapping[str, Any]]) -> int:
 
 
 def load(name: str) -> list[dict[str, Any]]:
-    """Return the conversations of a recorded set; none where it is not at hand."""
-    path = DATA / name
-    return rows_of(path) if path.exists() else []
+    """Return the conversations of a recorded set. Raises SystemExit if it is missing."""
+    return rows_of(present(CONVERSATIONS / name))
+
+
+def load_if_present(name: str) -> list[dict[str, Any]]:
+    """Return the conversations of a recorded set; none if it is missing."""
+    return load(name) if (CONVERSATIONS / name).exists() else []
 
 
 def main() -> None:
@@ -48,7 +50,7 @@ def main() -> None:
     parser.add_argument("--time", action="store_true", help="only what a fold costs")
     options = parser.parse_args()
     most = 60 if options.quick else 10_000
-    recorded = {name: load(f"{name}.jsonl") for name in ("tau_airline", "bfcl_long", "swe_agent")}
+    recorded = {name: load_if_present(f"{name}.jsonl") for name in ("tau_airline", "bfcl_long", "swe_agent")}
     if options.time:
         timing.table(recorded)
         return
@@ -57,7 +59,7 @@ def main() -> None:
         for inside in (False, True):
             label = f"{name}, {'inside turns' if inside else 'at user messages'}"
             sets[label] = [point for talk in recorded[name] for point in points(talk, inside_turns=inside)]
-    chats = {"natural chats": load("chats.jsonl"), **{each.label: each.talks for each in sets_of(Kind.CHAT)}}
+    chats = {"natural chats": load_if_present("chats.jsonl"), **{each.label: each.talks for each in sets_of(Kind.CHAT)}}
     agents = {each.label: each.talks for each in sets_of(Kind.AGENT)}
     service = {each.label: each.talks for each in sets_of(Kind.SERVICE)}
     for label, talks in service.items():
@@ -284,7 +286,7 @@ def growing(conversations: Sequence[Mapping[str, Any]]) -> None:
     )
     print("  kept: how much of the request before begins the next one, of all requests")
     talks = {"tau_airline": [talk["messages"] for talk in conversations]}
-    talks["natural chats"] = [talk["messages"] for talk in load("chats.jsonl")]
+    talks["natural chats"] = [talk["messages"] for talk in load_if_present("chats.jsonl")]
     for name, messages in talks.items():
         for share in (0.5, 0.7):
             for label, compressor in (("with recall", turnfold), ("without", without_recall)):

@@ -36,7 +36,7 @@ QUOTE_SHARE_WITHOUT_QUESTION: Final = 0.5
 EARLIER_QUOTES_SHARE: Final = 0.2
 """Share of the tokens of quotes that quotes of earlier questions may take. The current question gets the rest."""
 EARLIER_QUOTES_SHARE_WITH_CALLS: Final = 1.0
-"""The same where tools are called often. There, without these quotes the provider would process a whole turn again, and a
+"""The same in an agent's conversation. There, without these quotes the provider would process a whole turn again, and a
 question needs few quotes."""
 LEAST_SCORE_SHARE: Final = 0.36
 """Share of the best passage's score that a passage must have to be quoted. Standing wishes use the room better than less
@@ -174,20 +174,20 @@ token."""
 LEAST_WISH_POINTS: Final = 1.5
 """The least points of a wish."""
 CUES_WITH_CALLS: Final = 0.7
-"""Factor for the points of the classes above where tools are called often: requests to an agent have the form of wishes.
+"""Factor for the points of the classes above if the folded part has many calls: requests to an agent have the form of wishes.
 This and the next three were chosen on planted sentences in every other conversation of customer service."""
 LEARNED_WITH_CALLS: Final = 1.2
-"""The same as `LEARNED` where tools are called often."""
+"""The same as `LEARNED` if the folded part has many calls."""
 LEAST_WISH_POINTS_WITH_CALLS: Final = -0.5
-"""The same as `LEAST_WISH_POINTS` where tools are called often. One in eleven sentences of customers has more."""
+"""The same as `LEAST_WISH_POINTS` if the folded part has many calls. One in eleven sentences of customers has more."""
 SURE_WISH_POINTS_WITH_CALLS: Final = 0.8
-"""The least points of a sure wish where tools are called often. One in fifty sentences of customers has more."""
+"""The least points of a sure wish if the folded part has many calls. One in fifty sentences of customers has more."""
 WISHES_SHARE_OF_QUOTES: Final = 0.1
 """Share of the current question's quotes that is kept for standing wishes that did not fit into the digest. Chosen: see
 docs/experiments.md."""
 WISHES_SHARE_OF_CHAT: Final = 0.95
 """Share of a digest that wishes may take in a chat."""
 SURE_WISHES_SHARE_WITH_CALLS: Final = 0.6
-"""Share of a digest that sure wishes may take where tools are called often: facts need the room."""
+"""Share of a digest that sure wishes may take if the folded part has many calls: facts need the room."""
 WISHES_SHARE_WITH_CALLS: Final = 0.2
 """Share of a digest that all wishes may take there, and in a chat between two people, who have few wishes for each other."""

@@ -27,9 +27,10 @@ from gateway.serve import record as records
 from gateway.serve.endpoints import compact
 from gateway.serve.endpoints.passthrough import forward
 from gateway.serve.gateway import Gateway, Setup
-from gateway.serve.incoming.body import parse, read
+from gateway.serve.incoming.body import read
 from gateway.serve.incoming.errors import OUR_FAULT, ClientError
 from gateway.serve.request import finish, learn, texts
+from gateway.serve.request.conversation import conversation_in
 from gateway.serve.request.decisions import DECISIONS
 from gateway.serve.request.deployment import with_model
 from gateway.serve.request.mode import mode_of
@@ -119,10 +120,7 @@ async def _parse(
 ) -> Conversation | None:
     """Parse the body; None when it is not a conversation, or when our own code fails. Raises ClientError."""
     try:
-        must_know_model, limits = key_models.must_know_model(setup, request), setup.settings.server
-        return await parse(
-            request, raw, format, limits, gateway.pool, memory=gateway.memory, must_know_model=must_know_model
-        )
+        return await conversation_in(gateway, setup, request, raw, format)
     except ClientError:
         raise
     except Exception as error:  # noqa: BLE001  # promise 6: it is passed through

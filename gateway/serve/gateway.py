@@ -61,6 +61,14 @@ class Setup(msgspec.Struct, frozen=True):
         name = self.settings.route(model).upstream if model else self.settings.default_upstream
         return self.targets[name]
 
+    def has_at(self, target: Target, model: str) -> bool:
+        """Return whether an upstream serves a model."""
+        return target.name in dict(self.settings.route(model).choices)
+
+    def name_at(self, target: Target, model: str) -> str:
+        """Return an upstream's name of a model; for a model of another upstream, the client's."""
+        return self.settings.route(model).name if self.has_at(target, model) else model
+
 
 def setup(settings: Settings) -> Setup:
     """Build the upstreams of a configuration. Raises OSError when a certificate file cannot be read."""

@@ -7,7 +7,7 @@ from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.record import Record
 from gateway.state.rates import Used, expected
-from gateway.wire.format import Conversation
+from gateway.wire.format import Conversation, output_limit_of
 
 
 class RateLimited(ClientError):
@@ -75,9 +75,9 @@ async def reserve(
 async def reserve_for(gateway: Gateway, record: Record, asked: Conversation, settings: Settings) -> None:
     """Reserve the tokens that a conversation and its answers may use. Raises RateLimited when the key has not enough left."""
     window = settings.route(asked.model).window or settings.default_window
-    answer = next((limit for limit in asked.output_limits if limit > 0), None)
     answers = asked.head.get("n")
-    await reserve(gateway, record, len(asked.raw), window, answer, answers=answers if isinstance(answers, int) else 1)
+    count = answers if isinstance(answers, int) else 1
+    await reserve(gateway, record, len(asked.raw), window, output_limit_of(asked), answers=count)
 
 
 async def admit_turn(gateway: Gateway, record: Record, turn_id: str, body_bytes: int, window: int) -> None:

@@ -91,6 +91,14 @@ class Conversation(Protocol):
         """The messages in chat-completions shape, in order. Leading instructions are a system message."""
 
 
+def output_limit_of(request: Conversation) -> int | None:
+    """Return the output limit that holds, in tokens: the first positive one; None without one."""
+    for limit in request.output_limits:
+        if limit > 0:
+            return limit
+    return None
+
+
 class Edits(msgspec.Struct, frozen=True):
     """The core's decisions about a body. A field that is None changes nothing."""
 

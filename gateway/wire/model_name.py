@@ -65,6 +65,17 @@ def model_in(body: bytes, content_type: str) -> str | None:
     return None if fields is None else _one(fields)
 
 
+def model_of_session(body: bytes, content_type: str) -> str | None:
+    """Return the model in a request for a Realtime session: its own, else that of its ``session``. Returns what `model_in` returns."""
+    own = model_in(body, content_type)
+    if own != NO_MODEL:
+        return own
+    if other_models(body, content_type) is None:
+        return None
+    session = (readable(body)[1] or {}).get("session", b"")
+    return model_in(session, "") if session.startswith(b"{") else NO_MODEL
+
+
 def _plain_fields(body: bytes, names: Collection[str]) -> dict[str, list[str]] | None:
     """Return the values that a plain form has under these names in any case; None if it has too many fields, or if they differ where a ``;``
     parts fields, too, as some parsers read it."""

@@ -11,9 +11,13 @@ MULTIPART: Final = "multipart/form-data"
 _BOUNDARY: Final = re.compile(r"[0-9A-Za-z'()+_,./:=? -]{1,70}")
 """Characters that RFC 2046 section 5.1.1 allows in a boundary."""
 _PARAMETER: Final = re.compile(
-    r"""[ \t]*+;[ \t]*+([^\s;:="\\]++)=(?:"((?:[^"\\]|\\.)*+)"|([^\s;"\\]++))(?=[ \t]*+(?:;|\Z))"""
+    r"""[ \t]*+;[ \t]*+([^\s;:="\\]++)=(?:"((?:[^"\\]|\\.)*+)"|"([^";=]*+)"(?=[ \t]*+\Z)|([^\s;"\\]++))(?=[ \t]*+(?:;|\Z))"""
 )
-"""A parameter of a header (RFC 9110 section 5.6.6); values without quotes may have more characters, as clients write them."""
+"""A parameter of a header (RFC 9110 section 5.6.6); values without quotes may have more characters, as clients write them.
+
+The last value may end in a backslash: ``requests`` and curl send the name of such a file without escapes. To some servers the backslash escapes
+the quote, so that the value has no end. It may have no ``;`` and no ``=``, so none of them finds another parameter in it.
+"""
 _HEADER: Final = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]++):[ \t]*+(.*+)")
 _AS_IT_IS: Final = ("7bit", "8bit", "binary")
 """Transfer encodings that leave a value as it is."""
@@ -157,6 +161,6 @@ def _parameters(header: str) -> dict[str, str] | None:
         name = parameter[1].lower()
         if name in found or ("*" in name and not name.startswith("filename*")):
             return None
-        found[name] = parameter[2] if parameter[3] is None else parameter[3]
+        found[name] = next(value for value in parameter.groups()[1:] if value is not None)
         at = parameter.end()
     return found

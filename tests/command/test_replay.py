@@ -11,7 +11,8 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.replay import config, conversations, data_folder, play, points
+from benchmarks.recorded import CONVERSATIONS
+from benchmarks.replay import config, conversations, play, points
 from gateway.command.cli import main
 from gateway.command.recast import recast
 from gateway.command.replay.logs import body_in
@@ -110,7 +111,7 @@ def test_a_growing_conversation_is_cached_while_its_cut_stands(tmp_path):
 
 
 async def test_a_replay_agrees_with_the_benchmark_on_recorded_conversations(tmp_path):
-    if not (data_folder() / "tau_airline.jsonl").exists():
+    if not (CONVERSATIONS / "tau_airline.jsonl").exists():
         pytest.skip("the recorded conversations are not here")
     stories = [list(points(name, messages, 0.25)) for name, messages in list(conversations("tau_airline"))[:3]]
     everything = [point for story in stories for point in story]

@@ -1,6 +1,7 @@
 """What fits leaves as it came, and everything that is not ours to decide travels on: bodies, headers, streams, endpoints."""
 
 import asyncio
+import gzip
 import hashlib
 
 import aiohttp
@@ -94,6 +95,30 @@ async def test_an_alias_in_a_query_is_replaced_too(gateway, standin, query, sent
     assert answer.status == 200
     seen = standin.requests[-1]
     assert (seen.raw_target, seen.body) == (f"/v1/realtime/calls?{sent}", b"v=0")
+
+
+SESSIONS = [
+    (
+        "client_secrets",
+        b'{"expires_after": {"seconds": 60.0}, "session": {"type": "realtime",  "model": "fast", "speed": 1.50}}',
+    ),
+    ("client_secrets", b'{"session":{"type":"transcription","audio":{"input":{"transcription":{"model": "fast"}}}}}'),
+    ("client_secrets", b'{"session":{"model":"gpt-4o","audio":{"input":{"transcription":{"model": "fast"}}}}}'),
+    ("sessions", b'{"model":"gpt-4o","input_audio_transcription":{"model": "fast"}}'),
+    ("sessions", b'{"model": "fast","voice":"alloy"}'),
+]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(("path", "body"), SESSIONS)
+async def test_an_alias_in_a_session_of_realtime_is_replaced_too(gateway, standin, path, body, packed):
+    proxy = await gateway(standin, CONFIG)
+    encoding = {"content-encoding": "gzip"} if packed else {}
+    for sent in (body.replace(b'"model": "fast"', b'"model": "gpt-4o-mini"'), body.replace(b"fast", b"gpt-4o")):
+        asked = sent if b"mini" not in sent else body
+        asked = gzip.compress(asked, mtime=0) if packed else asked
+        await proxy.ask("POST", f"/realtime/{path}", asked, {"content-type": "application/json", **encoding})
+        assert standin.requests[-1].body == (asked if b"mini" not in sent else sent)
 
 
 BAD_BODIES = [

@@ -230,6 +230,14 @@ BODIES = [
     ("/completions", b'{"model":"gpt-4o","models":["dear"],"prompt":"hi","x":NaN}', "application/json"),
     ("/realtime/client_secrets", b'{"model":"gpt-4o","session":{"model":"dear"}}', "application/json"),
     ("/realtime/client_secrets", b'{"model":"gpt-4o","Session":{"model":"dear"}}', "application/json"),
+    ("/realtime/client_secrets", b'{"session":{"model":"dear"}}', "application/json"),
+    ("/realtime/client_secrets", b'{"session":{"type":"realtime"}}', "application/json"),
+    ("/realtime/client_secrets", b'{"session":{"model":"gpt-4o","Model":"dear"}}', "application/json"),
+    ("/realtime/client_secrets", b'{"session":{"model":"dear"},"session":{"model":"gpt-4o"}}', "application/json"),
+    ("/realtime/client_secrets", b'{"session":{"model":"gpt-4o"},"model":"dear"}', "application/json"),
+    ("/realtime/client_secrets", b'{"session":{"model":"gpt-4o","audio":{"input":{"transcription":{"model":"dear"}}}}}', "application/json"),
+    ("/realtime/sessions", b'{"session":{"model":"gpt-4o"}}', "application/json"),
+    ("/embeddings", b'{"session":{"model":"gpt-4o"},"input":"hi"}', "application/json"),
     ("/realtime/calls", session_form(b'name="session"'), "multipart/form-data; boundary=b"),
     ("/realtime/calls", session_form(b"name=session"), "multipart/form-data; boundary=b"),
     ("/realtime/calls", session_form(b'name="Ses\\sion"'), "multipart/form-data; boundary=b"),
@@ -246,6 +254,17 @@ async def test_no_form_of_a_body_reaches_another_model(guarded, standin, path, b
     answer = await running.ask("POST", path, body, {"content-type": kind, **BEARER})
     assert answer.status in (400, 403)
     assert not standin.requests
+
+
+async def test_a_secret_for_a_realtime_session_is_for_the_models_of_the_key(guarded, standin):
+    running = await guarded(models=["gpt-4o"])
+    standin.script.append(fakes.Raw(200, (b'{"value":"ek_1","expires_at":1,"session":{"type":"realtime"}}',)))
+    async with AsyncOpenAI(base_url=running.base_url, api_key=KEY, max_retries=0) as client:
+        made = await client.realtime.client_secrets.create(session={"type": "realtime", "model": "gpt-4o"})
+        assert made.value == "ek_1"
+        with pytest.raises(PermissionDeniedError):
+            await client.realtime.client_secrets.create(session={"type": "realtime", "model": "dear"})
+    assert len(standin.requests) == 1
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,18 @@ KINDS = [
 ]
 
 
+async def test_the_record_of_a_request_that_no_upstream_answers_says_what_was_sent(standin: StandIn, gateway):
+    running = await gateway(
+        standin, {**SMALL, "upstreams": {"standin": {"provider": "openai", "base_url": "http://127.0.0.1:9/v1"}}}
+    )
+    answer = await running.chat(body(fakes.chat(60, 50)))
+    (record,) = await asked(running, "/api/exchanges")
+    assert (answer.status, record["error"], record["status"]) == (502, "upstream_unreachable", 502)
+    assert (record["window"], answer.headers["x-turnfold-window"]) == (2000, "2000")
+    assert (record["action"], record["why"], record["turns_folded"] > 0) == ("error", "folded", True)
+    assert record["tokens_after"] < 2000 < record["tokens_before"]
+
+
 @pytest.mark.parametrize(
     ("method", "path", "raw", "status", "why", "action"), KINDS, ids=[f"{one[4]} {one[1]}" for one in KINDS]
 )

@@ -3,6 +3,7 @@
 import pytest
 
 from benchmarks import replay
+from benchmarks.recorded import CONVERSATIONS
 
 EVERY = {"tau_airline": 33, "bfcl_long": 25, "swe_agent": 4}
 """Which part of each set is enough for a run of seconds; ``make replay`` runs all."""
@@ -10,7 +11,7 @@ EVERY = {"tau_airline": 33, "bfcl_long": 25, "swe_agent": 4}
 
 @pytest.mark.parametrize("name", replay.SETS)
 async def test_every_request_is_answered_and_no_promise_is_broken(name):
-    if not replay.data_folder().is_dir():
+    if not CONVERSATIONS.is_dir():
         pytest.skip("the recorded conversations are not here (TURNFOLD_DATA names their folder)")
     found = await replay.run([name], replay.SHARES, EVERY[name], "o200k")
     outcomes = [outcome for outcomes in found.values() for outcome in outcomes]
@@ -22,7 +23,7 @@ async def test_every_request_is_answered_and_no_promise_is_broken(name):
 
 async def test_a_tokenizer_nobody_knows_is_refused_once_at_most():
     """The counts are then estimates; a refusal's numbers set them right."""
-    if not replay.data_folder().is_dir():
+    if not CONVERSATIONS.is_dir():
         pytest.skip("the recorded conversations are not here (TURNFOLD_DATA names their folder)")
     found = await replay.run(["tau_airline"], [0.25], 50, "unknown")
     outcomes = [outcome for outcomes in found.values() for outcome in outcomes]

@@ -86,6 +86,10 @@ SAYS_ITS_MODEL = {
         FORM,
         form(("model", "other"), ("file", b"x")).replace(b'"a.wav"', b'"a; name=\\"b\\".wav"'),
     ),
+    "a file whose name ends in a backslash": (
+        FORM,
+        form(("model", "other"), ("file", b"x")).replace(b"a.wav", rb"C:\a.wav" b"\\"),
+    ),
 }
 SAYS_NO_MODEL = {
     "nothing": (JSON, b""),
@@ -158,6 +162,19 @@ CANNOT_BE_TOLD = {
         FORM,
         form(("model", "main"), ('x"\r\ncontent-disposition: form-data; name="model', "other")),
     ),
+    "a file whose name ends in a backslash and may contain a name": (
+        FORM,
+        form(("model", "main"), ("x", b"other")).replace(b"a.wav", rb"; name=model" b"\\"),
+    ),
+    "a file whose name ends in a backslash before another name": (
+        FORM,
+        form(("model", "main"), ("x", b"other")).replace(b'"a.wav"', rb'"a\"; name="model"'),
+    ),
+    "a model whose name as a file ends in a backslash": (
+        FORM,
+        form(("model", b"other")).replace(b"a.wav", rb"a" b"\\"),
+    ),
+    "a form with a backslash at the end of a name": (FORM, form(("model", "main"), ("model\\", "other"))),
     "a form with an escape in a name": (FORM, form(("model", "main"), ("mod\\el", "other"))),
     "a form whose second part begins with half a line break": (
         FORM,
@@ -431,6 +448,17 @@ def test_a_form_of_megabytes_of_boundaries_or_parameters_takes_short_time(piece)
     before = time.thread_time()
     assert model_in(body, FORM) is None
     assert time.thread_time() - before < 0.3
+
+
+async def test_a_realtime_session_is_made_where_its_model_is():
+    async with two_upstreams() as (ports, main, other):
+        for body in (b'{"session":{"model":"other"}}', b'{"session":{"x":1.50, "model":"alias"}}'):
+            await raw.ask(ports.port, written("/v1/realtime/client_secrets", JSON, body, "length"))
+            assert other.requests[-1].body == body.replace(b"alias", b"real")
+        twice = b'{"session":{"model":"other"},"session":{"model":"main"}}'
+        reply = await raw.ask(ports.port, written("/v1/realtime/client_secrets", JSON, twice, "length"))
+        assert (reply.status, reply.error["code"]) == (400, "model_unreadable")
+        assert (len(other.requests), main.requests) == (2, [])
 
 
 async def test_an_alias_is_written_where_it_can_be():

@@ -1,4 +1,8 @@
-"""How often a conversation calls tools: whether it is a chat, an agent's, or that of an agent that works on its own."""
+"""Whether a conversation is a chat, an agent's, or that of an agent that works on its own: by how much of it are calls and results.
+
+This decides where the cut stands and how the room is shared. Which lines of the folded part are kept is decided by the calls in that part
+alone (`LinePool.has_many_calls`), so that a digest stays the same until the cut moves.
+"""
 
 from collections.abc import Sequence
 
@@ -6,7 +10,7 @@ from gateway.context.cut.shares import AGENT_CALL_TOKENS_SHARE, AGENT_CALLING_TU
 from gateway.context.cut.units import Unit
 
 
-def calls_often(units: Sequence[Unit]) -> bool:
+def has_agent(units: Sequence[Unit]) -> bool:
     """Return whether a conversation is an agent's: calls and results are a large part of it, or many turns have calls."""
     calling = [unit for unit in units if _has_calls(unit)]
     if not calling:
@@ -20,8 +24,8 @@ def is_autonomous(units: Sequence[Unit], results: int) -> bool:
     return bool(units) and results > AUTONOMOUS_RESULTS * (units[-1].turn + 1)
 
 
-def calls_often_until(units: Sequence[Unit]) -> list[bool]:
-    """Return for each unit whether the conversation up to it calls tools often."""
+def has_agent_until(units: Sequence[Unit]) -> list[bool]:
+    """Return for each unit whether the conversation up to it is an agent's."""
     often: list[bool] = []
     tokens = call_tokens = calling_turns = 0
     last_calling_turn = -1

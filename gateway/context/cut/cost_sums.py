@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import accumulate
 
-from gateway.context.cut.calling import calls_often_until
+from gateway.context.cut.calling import has_agent_until
 from gateway.context.cut.unit_limits import newest_cost, newest_limit, old_unit_limit, question_cost
 from gateway.context.cut.units import Cut, Room, Unit
 
@@ -26,8 +26,8 @@ class CostSums:
         """For each unit the unit with the user messages of its turn; -1 without one."""
         self.requests = list(accumulate([unit.can_end_request for unit in units]))
         """For each unit the number of requests so far."""
-        self._calls_often: list[bool] | None = None
-        """See `calls_often_at`."""
+        self._has_agent: list[bool] | None = None
+        """See `has_agent_at`."""
         self.uncut_cost: list[int] = []
         """For each unit the cost of all units up to it in full, with the newest unit and its question at their own
         limits."""
@@ -72,11 +72,11 @@ class CostSums:
             change += min(self.units[question].cost, self.limit)
         return change
 
-    def calls_often_at(self, newest: int) -> bool:
-        """Return whether the conversation up to a unit calls tools often; found out when a cut moves, which most requests do not."""
-        if self._calls_often is None:
-            self._calls_often = calls_often_until(self.units)
-        return self._calls_often[newest]
+    def has_agent_at(self, newest: int) -> bool:
+        """Return whether the conversation up to a unit is an agent's; found out when a cut moves, which most requests do not."""
+        if self._has_agent is None:
+            self._has_agent = has_agent_until(self.units)
+        return self._has_agent[newest]
 
     def tokens_per_request(self, newest: int) -> float:
         """Return the tokens by which a request has grown on average."""

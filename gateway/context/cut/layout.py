@@ -127,7 +127,7 @@ class Layout(msgspec.Struct, frozen=True):
     cached prefix."""
     tight: bool = False
     """Whether the cut moved with this request and moves again with the next: then the digest may fill the room."""
-    calls_often: bool = False
+    has_agent: bool = False
     """Whether the conversation is an agent's: calls and results are a large part of it."""
     autonomous: bool = False
     """Whether the agent works on its own between two messages of the user."""
@@ -184,7 +184,7 @@ def lay_out(source: Source) -> Layout:
         ends_with_question,
         prefix_breaks=ends_with_question and replay.prefix_breaks(units, room),
         tight=cut.tight and (len(cuts) == 1 or cuts[-2] is not cut),
-        calls_often=calling.calls_often(units),
+        has_agent=calling.has_agent(units),
         autonomous=calling.is_autonomous(units, _results_in(source)),
     )
 

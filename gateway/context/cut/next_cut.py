@@ -136,7 +136,7 @@ def _with_shares(sums: CostSums, cut: Cut, newest: int, limit: int, quotes: int 
     if cut.first_kept == 0:
         return replace(cut, quote_tokens=0)
     most = sums.room.quote_tokens
-    shares = AGENT if sums.calls_often_at(newest) else CHAT
+    shares = AGENT if sums.has_agent_at(newest) else CHAT
     left = max(limit - sums.kept_cost(cut, newest), 0)
     if usual := _usual_digest(sums, newest, left, shares):
         quotes_kept_free = int(min(most * shares.quotes, shares.most_quote_tokens))

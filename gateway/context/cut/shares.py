@@ -75,7 +75,7 @@ AGENT: Final = Shares(
     small_quotes=0.1,
     tight_quotes=0.1,
 )
-"""Tools are called often. Later calls need tool results that no question names, so the digest is larger. Few requests are questions about
+"""An agent works. Later calls need tool results that no question names, so the digest is larger. Few requests are questions about
 the past: room that is kept free for their quotes moves the cut sooner for all requests. Such a question gets the free room, or kept
 turns are set aside for it."""
 CHAT: Final = Shares(

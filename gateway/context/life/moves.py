@@ -131,7 +131,7 @@ def end_with_earlier_answer(state: Ready, event: Event) -> State:
 
 
 def give_up(state: Ready, event: NoReply) -> State:
-    return Unreachable(state.life, state.visit, event.error)
+    return Unreachable(state.life, state.visit, state.attempt, event.error)
 
 
 def _next_place(life: Life) -> Chosen | Ready:

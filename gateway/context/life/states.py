@@ -190,6 +190,7 @@ class Unreachable(msgspec.Struct, frozen=True):
 
     life: Life
     visit: Visit
+    attempt: Attempt
     error: Exception
 
 

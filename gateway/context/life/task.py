@@ -17,7 +17,7 @@ from gateway.context.cut.policy import Policy
 from gateway.context.cut.summary import Summary
 from gateway.context.life.attempt import Attempt
 from gateway.context.life.bills import LastRequest
-from gateway.wire.format import Conversation
+from gateway.wire.format import Conversation, output_limit_of
 from gateway.wire.message import Message
 
 DEFAULT_RESERVE: Final = 4096
@@ -161,8 +161,7 @@ def reserve_for(
     ``configured`` is the operator's reserve, ``largest`` the model's longest answer. ``counted`` is whether the model counts
     its answer against the window.
     """
-    limits = request.output_limits
-    output_limit = next((limit for limit in limits if limit > 0), None) if limits else None
+    output_limit = output_limit_of(request)
     if output_limit is not None and counted:
         return Reserve(output_limit, output_limit)
     reserve = configured if configured is not None else min(DEFAULT_RESERVE, window // RESERVE_DIVISOR)

@@ -25,11 +25,11 @@ SHORT_MESSAGE_TOKENS: Final = 60
 """The most tokens of a short message."""
 
 CALL_TOKENS_SHARE: Final = 0.2
-"""Share of the lines' tokens. If calls and results have more, tools are called often. Nearly all recorded conversations of
-customers have more (with 0.25, a hundredth less of what they need is found at a tenth of their size). A chat that calls a
-tool in every fourth turn has a tenth."""
+"""Share of the lines' tokens. If calls and results have more, the folded part has many calls. Nearly all recorded conversations of
+customers have more (with 0.25, a hundredth less of what they need is found at a tenth of their size, with
+the rule of `calling.has_agent` a fortieth). A chat that calls a tool in every fourth turn has a tenth."""
 RESULTS_PER_USER_MESSAGE: Final = 0.5
-"""If there are more results, tools are called often, even if calls and results are short."""
+"""If there are more results, the folded part has many calls, even if calls and results are short."""
 
 FAMILY_LETTERS: Final = 5
 """Number of first letters that the words of one family share: compounds, and endings that the stem does not know."""
@@ -313,7 +313,8 @@ class LinePool:
     @cached_property
     def has_many_calls(self) -> bool:
         """Return whether calls and results are a large part of the folded part. In a chat they are not: it calls tools only
-        now and then."""
+        now and then. This decides which lines are worth keeping, and changes only when the cut moves; how a room is shared is decided by the
+        whole conversation (`gateway.context.cut.calling.has_agent`)."""
         readings = self.readings.values()
         user_messages = sum([reading.role == "user" for reading in readings])
         results = sum([bool(reading.tool) for reading in readings])

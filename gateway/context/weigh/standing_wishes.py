@@ -73,7 +73,7 @@ def standing_wishes(pool: FoldedLines) -> StandingWishes:
 
 
 class _Criteria(NamedTuple):
-    """What a wish needs in one kind of conversation: a chat, or one where tools are called often."""
+    """What a wish needs in one kind of conversation: a chat, or one whose folded part has many calls."""
 
     cues: float
     """Factor for the points of the classes of words."""
@@ -86,8 +86,8 @@ class _Criteria(NamedTuple):
 
 
 def _criteria_of(pool: FoldedLines) -> _Criteria:
-    """Return the criteria for a conversation. Requests to an agent have the same classes of words as wishes. So where tools are
-    called often, these classes count less, and the learned words more."""
+    """Return the criteria for a conversation. Requests to an agent have the same classes of words as wishes. So these classes
+    count less if the folded part has many calls, and the learned words more."""
     if pool.has_many_calls:
         return _Criteria(
             weights.CUES_WITH_CALLS,

@@ -54,7 +54,7 @@ class QuotesToFill(msgspec.Struct, frozen=True):
     ) -> list[int]:
         """Add what is less relevant to the question, the most relevant first; ``scores`` are the relevance of passages.
 
-        With ``only_talk``, only what people say is added. Where tools are called often, it is a small part of all, and records
+        With ``only_talk``, only what people say is added. If the folded part has many calls, it is a small part of all, and records
         have more words of the question.
         """
         left = self.most_tokens - self._size(found)

@@ -48,7 +48,7 @@ MOST_REREAD: Final = 1.0
 """Tokens that may be processed again for each token that quotes gain. The turns after those set aside are no longer in the prompt
 cache. If they have more tokens than this allows, nothing is set aside."""
 MOST_REREAD_WITH_CALLS: Final = 0.5
-"""The same where tools are called often. After the first call the question has no quotes: the turns come back, and the turns
+"""The same in an agent's conversation. After the first call the question has no quotes: the turns come back, and the turns
 after them are processed a second time."""
 QUESTION_CHARACTERS: Final = 4000
 """Characters at the end of a question that are used for the search."""
@@ -73,7 +73,7 @@ with 135,000 tokens with calls: without quotes a tenth of what is asked is found
 def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
     """Return the layout with the oldest kept turns set aside, if the current question would get too few quotes.
 
-    The turn before the question stays (where tools are called often only its end), and everything from the first media on. The
+    The turn before the question stays (in an agent's conversation only its end), and everything from the first media on. The
     boundary moves in steps, so that the next question's request begins like this one.
     """
     first, units = layout.cut.first_kept, layout.units
@@ -89,7 +89,7 @@ def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
     reread = sums[-1] - sums[min(boundary - first, len(sums) - 1)]
     if reread > _most_reread(layout) * missing:
         return layout
-    if layout.calls_often:
+    if layout.has_agent:
         return replace(layout, set_aside=_steps_before(source, layout, boundary))
     folded = set(layout.folded)
     kept = [(unit.turn, index) for unit in units for index in unit.indices if index not in folded]
@@ -101,7 +101,7 @@ def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
 def _most_reread(layout: Layout) -> float:
     """Return the tokens that may be processed again for each token that quotes gain. The turns of an agent that works on its own are
     long, and few of its requests are questions."""
-    return MOST_REREAD_WITH_CALLS if layout.calls_often and not layout.autonomous else MOST_REREAD
+    return MOST_REREAD_WITH_CALLS if layout.has_agent and not layout.autonomous else MOST_REREAD
 
 
 def _steps_before(source: Source, layout: Layout, boundary: int) -> tuple[int, ...]:
@@ -161,11 +161,11 @@ def _quote_tokens(layout: Layout, query: str) -> int:
 def is_about_conversation(layout: Layout, query: str) -> bool:
     """Return whether the current question is likely about what was said before.
 
-    In a chat it is, also after calls that look something up for the answer. Where tools are called often, a new task has
+    In a chat it is, also after calls that look something up for the answer. In an agent's conversation a new task has
     the form of a question, too: there only a question for information is, before any call. An agent that works on its own is
     asked about its work in any form (*root cause of the double booking?*).
     """
-    if not layout.calls_often:
+    if not layout.has_agent:
         return True
     return layout.ends_with_question and (asks_for_information(query) or (layout.autonomous and is_question(query)))
 

@@ -35,8 +35,8 @@ def quotes_of(search: Search, kept: Mapping[int, Message], left: int) -> dict[in
     index of the message that they follow.
 
     Each has lines of the part that was folded when its question was sent. Earlier quotes stay, so that a request begins
-    like the one before it. Quotes beyond `EARLIER_QUOTES_SHARE` are dropped with the next question. Where tools are called
-    often, all stay until the next cut.
+    like the one before it. Quotes beyond `EARLIER_QUOTES_SHARE` are dropped with the next question. In an agent's
+    conversation all stay until the next cut.
     """
     layout, source = search.layout, search.source
     if not layout.questions or source.rung.newest_only or not source.policy.recall_share:
@@ -58,7 +58,7 @@ def _earlier_quotes(search: Search, kept: Mapping[int, Message]) -> dict[int, Qu
     """
     layout = search.layout
     stays = layout.cut_at_question.quote_tokens * (
-        EARLIER_QUOTES_SHARE_WITH_CALLS if layout.calls_often else EARLIER_QUOTES_SHARE
+        EARLIER_QUOTES_SHARE_WITH_CALLS if layout.has_agent else EARLIER_QUOTES_SHARE
     )
     quotes: dict[int, Quotes] = {}
     spent = searched = 0
@@ -86,7 +86,7 @@ def _current_quote(
     2. Another question that is the newest message: its quotes may fill the room, too, if the request begins unlike the one before it
        in any case. Then they cost only their own tokens.
     3. A message that asks or instructs among other things: it gets quotes if the folded part has enough of what it asks.
-    4. Any other message: in a conversation with many calls its quotes stay for many requests, so they must be small, unless the
+    4. Any other message: in an agent's conversation its quotes stay for many requests, so they must be small, unless the
        folded part is so long that the digest says little of it.
     """
     layout = search.layout
@@ -133,11 +133,11 @@ def _beside_steps(search: Search, kept: Mapping[int, Message], free: int, limit:
 def _share(text: str, layout: Layout, spent: int) -> int:
     """Return the tokens of quotes for a message; earlier messages have ``spent`` so many.
 
-    A message that asks nothing gets a part of them. Where tools are called often, it gets none, and a question gets half of the
+    A message that asks nothing gets a part of them. In an agent's conversation it gets none, and a question gets half of the
     rest, so that later questions get some.
     """
     tokens = layout.cut_at_question.quote_tokens
-    if layout.calls_often:
+    if layout.has_agent:
         return (tokens - spent) // 2 if wants_to_know(text) else 0
     return min(tokens if wants_to_know(text) else int(tokens * QUOTE_SHARE_WITHOUT_QUESTION), tokens - spent)
 

@@ -70,7 +70,7 @@ class Search(msgspec.Struct, frozen=True):
     def find_and_fill(self, query: Query, kept: Mapping[int, Message]) -> Quotes:
         """Return quotes with the lines that are relevant to the newest message, and fill the rest of its tokens.
 
-        The rest is filled with wishes, then with less relevant lines if tools are called often, then with calls and records. For an agent
+        The rest is filled with wishes, then with less relevant lines if the folded part has many calls, then with calls and records. For an agent
         that works on its own, the other parts of the found pages and files come first. Lines that were cut out of kept messages may be
         quoted too. They are added last, because the model has not read them yet.
         """

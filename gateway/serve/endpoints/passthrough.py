@@ -22,14 +22,21 @@ from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.body import decompress, read, read_ahead, reading_size
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.limits import check_name
-from gateway.serve.incoming.paths import LISTS, known, models_in, query_for
+from gateway.serve.incoming.paths import CLIENT_SECRETS, LISTS, REALTIME, known, models_in, query_for
 from gateway.serve.record import Record
-from gateway.serve.request.deployment import is_multipart, path_decides, renamed, takes_model, with_model
+from gateway.serve.request.deployment import (
+    is_multipart,
+    path_decides,
+    renamed,
+    renamed_session,
+    takes_model,
+    with_model,
+)
 from gateway.state.rates import writes_text
 from gateway.upstream.client import Target, UpstreamUnreachable
 from gateway.upstream.sending import Body
 from gateway.wire.formats import format_of
-from gateway.wire.model_name import NO_MODEL, model_in, other_models
+from gateway.wire.model_name import NO_MODEL, model_in, model_of_session, other_models
 from providers.native import BILLED, FIRST_END
 from providers.native import read_usage as read_native_usage
 from providers.record import Usage
@@ -57,7 +64,9 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
     request, payload, model = asked.request, asked.payload, asked.body_model or asked.url_model
     target, name = setup.target_of(model), setup.settings.route(model).name if model else NO_MODEL
     _check_endpoint(request, target)
-    if isinstance(payload, bytes) and asked.body_model and name != model:
+    if isinstance(payload, bytes) and setup.has_aliases and request.rel_url.raw_path.startswith(REALTIME):
+        request, payload = await renamed_session(gateway, request, payload, target)
+    elif isinstance(payload, bytes) and asked.body_model and name != model:
         request, payload = await renamed(gateway, request, payload, name)
     await _reserve(gateway, request, record, setup.settings.default_window)
     headers = keys.forwarded(request)
@@ -269,10 +278,14 @@ async def _found(gateway: Gateway, request: web.BaseRequest, body: bytes, find: 
     return await gateway.pool.run(found, size_bytes=reading_size(request, body))
 
 
+def _model_reader(request: web.BaseRequest) -> Callable[[bytes, str], str | None]:
+    return model_of_session if request.rel_url.raw_path == CLIENT_SECRETS else model_in
+
+
 async def _alias(setup: Setup, gateway: Gateway, request: web.BaseRequest, body: bytes) -> str:
     """Return the model in a body if it has another name at its upstream, else "". A body in which none is found is sent as it came."""
     try:
-        model = await _found(gateway, request, body, model_in)
+        model = await _found(gateway, request, body, _model_reader(request))
     except ClientError:
         return NO_MODEL
     return model if model and setup.settings.route(model).name != model else NO_MODEL
@@ -280,7 +293,7 @@ async def _alias(setup: Setup, gateway: Gateway, request: web.BaseRequest, body:
 
 async def _model(gateway: Gateway, request: web.BaseRequest, body: bytes) -> str:
     """Return the model in a body, "" when it names none. Raises ClientError when it cannot be read."""
-    model = await _found(gateway, request, body, model_in)
+    model = await _found(gateway, request, body, _model_reader(request))
     if model is None:
         raise ClientError(
             400,

@@ -3,13 +3,14 @@
 from aiohttp import web
 
 from gateway.context.life.task import Task
-from gateway.serve import key_models, keys
+from gateway.serve import keys
 from gateway.serve import record as records
 from gateway.serve.answers.answer import Answer
 from gateway.serve.answers.relay import relay
 from gateway.serve.gateway import Gateway
-from gateway.serve.incoming.body import parse, read
+from gateway.serve.incoming.body import read
 from gateway.serve.request import measure
+from gateway.serve.request.conversation import conversation_in
 from gateway.serve.request.place import Place, place_of
 from gateway.upstream.client import Target
 from gateway.wire.format import Conversation, Edits, Format
@@ -20,12 +21,9 @@ async def read_conversation(
 ) -> tuple[bytes, Conversation | None]:
     """Read and parse a request's body; the conversation is None when the body is not valid in this format. Raises
     ClientError."""
-    limits = gateway.settings.server
-    raw = await read(request, limits)
-    must_know_model = key_models.must_know_model(gateway.setup, request)
-    return raw, await parse(
-        request, raw, format, limits, gateway.pool, memory=gateway.memory, must_know_model=must_know_model
-    )
+    setup = gateway.setup
+    raw = await read(request, setup.settings.server)
+    return raw, await conversation_in(gateway, setup, request, raw, format)
 
 
 async def send(gateway: Gateway, request: web.BaseRequest, raw: bytes, asked: Conversation) -> Answer:

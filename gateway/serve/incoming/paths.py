@@ -74,6 +74,11 @@ LISTS: Final = frozenset({"/v1/deployments", "/v1/engines"})
 """Paths of lists of all models, beside ``/v1/models``, in small letters and without a slash at the end."""
 NAMES: Final = ("model", "deployment")
 """Members of a query that name a model: OpenAI's sockets, Azure's."""
+REALTIME: Final = "/v1/realtime/"
+"""The beginning of the paths of requests about Realtime's sessions."""
+CLIENT_SECRETS: Final = "/v1/realtime/client_secrets"
+"""The path of a request whose model stands in its ``session``:
+https://platform.openai.com/docs/api-reference/realtime-sessions/create-realtime-client-secret."""
 _UNRESERVED: Final = re.compile(r"%(?:4[1-9A-F]|5[0-9A]|6[1-9A-F]|7[0-9AE]|3[0-9]|2[DE]|5F)", re.IGNORECASE)
 """Escapes of signs that need none: https://www.rfc-editor.org/rfc/rfc3986#section-2.3."""
 _SLASHES: Final = re.compile("//+")

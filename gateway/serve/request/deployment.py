@@ -1,7 +1,9 @@
-"""The model that a client's path names, written into the body: from there on the request is like any other.
+"""Names of models, written into the body: the one in the client's path, from there on the request is like any other, and the upstream's own.
 
 At Azure the path alone decides, and clients send a body that names another model, or none.
 """
+
+from functools import partial
 
 from aiohttp import web
 from multidict import CIMultiDict
@@ -12,7 +14,8 @@ from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.admission import Overloaded, hold
 from gateway.serve.incoming.body import decompress, reading_size
 from gateway.serve.incoming.errors import ClientError
-from gateway.wire.model_name import FORMS, is_ambiguous, model_in, with_model_in
+from gateway.upstream.client import Target
+from gateway.wire.model_name import FORMS, is_ambiguous, model_in, with_model_in, with_names
 from gateway.wire.multipart import MULTIPART
 
 
@@ -51,12 +54,7 @@ async def with_model(
         if path_decides(gateway, request, model):
             return request, raw
         raise
-    if named is raw or "Content-Encoding" not in request.headers:
-        return request, named
-    hold(request, max(len(named) - len(raw), 0))
-    headers = CIMultiDict(request.headers)
-    headers.popall("Content-Encoding")
-    return request.clone(headers=headers), named
+    return _with_body(request, raw, named)
 
 
 async def renamed(gateway: Gateway, request: web.BaseRequest, raw: bytes, model: str) -> tuple[web.BaseRequest, bytes]:
@@ -67,6 +65,35 @@ async def renamed(gateway: Gateway, request: web.BaseRequest, raw: bytes, model:
         raise
     except ClientError:
         return request, raw
+
+
+async def renamed_session(
+    gateway: Gateway, request: web.BaseRequest, raw: bytes, target: Target
+) -> tuple[web.BaseRequest, bytes]:
+    """Return a request about a Realtime session and its body with an upstream's names of all models in it; a body that cannot be read stays.
+    Raises Overloaded."""
+    setup = gateway.setup
+
+    def named() -> bytes:
+        text = decompress(request, raw, setup.settings.server.max_body)
+        changed = with_names(text, partial(setup.name_at, target))
+        return raw if changed is text else changed
+
+    try:
+        body = await gateway.pool.run(named, size_bytes=reading_size(request, raw))
+    except ClientError:
+        return request, raw
+    return _with_body(request, raw, body)
+
+
+def _with_body(request: web.BaseRequest, raw: bytes, body: bytes) -> tuple[web.BaseRequest, bytes]:
+    """Return a request with another body, which is not compressed. Raises Overloaded."""
+    if body is raw or "Content-Encoding" not in request.headers:
+        return request, body
+    hold(request, max(len(body) - len(raw), 0))
+    headers = CIMultiDict(request.headers)
+    headers.popall("Content-Encoding")
+    return request.clone(headers=headers), body
 
 
 def _kind(request: web.BaseRequest) -> str:

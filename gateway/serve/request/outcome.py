@@ -14,6 +14,7 @@ from gateway.serve.incoming.errors import OUR_FAULT
 from gateway.serve.record import LONGEST_NAME, name_of
 from gateway.serve.request.contents import AttemptContents, contents_of
 from gateway.serve.request.place import place_at
+from gateway.wire.format import Conversation
 from providers.record import Usage
 
 
@@ -75,6 +76,13 @@ class Outcome(msgspec.Struct, frozen=True):
     bounded: bool
     """Whether the tokens were not counted, and are at most the body's size in bytes."""
 
+    @property
+    def window(self) -> int:
+        """The window of the attempt, in tokens; without an attempt, that of the last place; 0 if none was found."""
+        if self.shown is not None:
+            return self.shown.window
+        return self.visit.place.window if self.visit is not None else 0
+
 
 def of(state: State) -> Outcome:
     """Return the outcome of a request in its last state: used for its headers and its record."""
@@ -107,7 +115,7 @@ def headers(outcome: Outcome, request_id: str, warning: str = "") -> dict[str, s
         "x-turnfold-why": outcome.why,
     }
     if visit is not None:
-        found["x-turnfold-window"] = str(shown.window if shown else visit.place.window)
+        found["x-turnfold-window"] = str(outcome.window)
         if task is not None:
             found["x-turnfold-tokens-before"] = str(task.prompt)
             found["x-turnfold-tokens-after"] = str(shown.prompt if shown else None)
@@ -132,7 +140,7 @@ def exchange(outcome: Outcome, traffic: Traffic, times: Times, delivery: Deliver
         action=outcome.action,
         status=delivery.status,
         stream=life.request.stream,
-        window=outcome.shown.window if outcome.shown else 0,
+        window=outcome.window,
         tokens_before=None,
         tokens_after=None,
         basis="bytes" if outcome.bounded else "",
@@ -208,16 +216,16 @@ def _why(state: State, visit: Visit | None, attempt: Attempt | None, too_long: b
         return "too_large"
     if state.life.mode != "enforce":
         return state.life.mode
-    return _why_enforced(state, visit, attempt)
+    return why_enforced(state.life.request, attempt, fit_proven=visit.fit_proven)
 
 
-def _why_enforced(state: State, visit: Visit, attempt: Attempt | None) -> Why:
+def why_enforced(asked: Conversation, attempt: Attempt | None, *, fit_proven: bool) -> Why:
     """Return the reason for the action in mode enforce."""
     if attempt is not None and attempt.altered:
         return "folded" if attempt.draft is not None else "lowered"
-    if state.life.request.refers_elsewhere:
+    if asked.refers_elsewhere:
         return "stateful"
-    return "proven" if visit.fit_proven else "fits"
+    return "proven" if fit_proven else "fits"
 
 
 def _share_kept(shown: Attempt) -> float | None:

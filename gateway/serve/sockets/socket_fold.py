@@ -14,7 +14,6 @@ from gateway.context.life import ladder
 from gateway.context.life.attempt import Attempt
 from gateway.context.life.states import Life, Ready, Visit
 from gateway.context.life.task import Task
-from gateway.observe.exchange import Why
 from gateway.serve import keys
 from gateway.serve import record as records
 from gateway.serve.endpoints import upstream_first
@@ -25,6 +24,7 @@ from gateway.serve.incoming.limits import check_request, check_text
 from gateway.serve.request import measure
 from gateway.serve.request.contents import AttemptContents, contents_of
 from gateway.serve.request.mode import mode_of
+from gateway.serve.request.outcome import why_enforced
 from gateway.serve.request.place import Place
 from gateway.serve.request.sessions import session_of
 from gateway.serve.sockets.socket_events import CREATE
@@ -167,18 +167,11 @@ def _plan(task: Task) -> Planned:
     return Planned(task, attempt, contents_of(task, attempt))
 
 
-def _why(attempt: Attempt) -> Why:
-    """Return the reason for the action, in one word."""
-    if not attempt.altered:
-        return "fits"
-    return "folded" if attempt.draft is not None else "lowered"
-
-
 def facts_of(planned: Planned) -> dict[str, Any]:
     """Return the fields of a turn's record that describe what was sent."""
     task, attempt, seen = planned
     return {
-        "why": _why(attempt),
+        "why": why_enforced(task.request, attempt, fit_proven=False),
         "window": attempt.window,
         "reserve": task.output_of(attempt) or task.reserve,
         "tokens_before": task.prompt,

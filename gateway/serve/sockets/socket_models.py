@@ -49,19 +49,10 @@ def _check_upstream(gateway: Gateway, target: Target, text: str) -> None:
     models = models_in_message(text.encode("utf-8", "surrogatepass"))
     if models is None:  # also one that is named twice
         raise NotServed("model_unreadable")
-    if not all(_is_at(gateway, target, model) for model in models):
+    if not all(gateway.setup.has_at(target, model) for model in models):
         raise NotServed("model_of_another_upstream")
 
 
-def _is_at(gateway: Gateway, target: Target, model: str) -> bool:
-    return target.name in dict(gateway.setup.settings.route(model).choices)
-
-
 def _with_names(gateway: Gateway, target: Target, text: str) -> str:
-    named = with_names(text.encode("utf-8", "surrogatepass"), partial(_name_at, gateway, target))
+    named = with_names(text.encode("utf-8", "surrogatepass"), partial(gateway.setup.name_at, target))
     return named.decode("utf-8", "surrogatepass")
-
-
-def _name_at(gateway: Gateway, target: Target, model: str) -> str:
-    """Return an upstream's name of a model."""
-    return gateway.setup.settings.route(model).name if _is_at(gateway, target, model) else model

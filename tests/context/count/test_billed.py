@@ -5,9 +5,10 @@ from statistics import mean
 import pytest
 
 from benchmarks.counting import billed, rows
+from benchmarks.recorded import BILLS
 from gateway.context.count.tokens import margin
 
-pytestmark = pytest.mark.skipif(not rows.PATH.exists(), reason=f"no recorded bills at {rows.PATH}")
+pytestmark = pytest.mark.skipif(not BILLS.exists(), reason=f"no recorded bills at {BILLS}")
 
 
 @pytest.fixture(scope="module")
