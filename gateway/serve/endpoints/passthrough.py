@@ -89,7 +89,7 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
         return await _relayed(gateway, request, answer, record)
 
 
-class _Asked(NamedTuple):
+class _Named(NamedTuple):
     """A request, its body, and the models that it names."""
 
     request: web.BaseRequest
@@ -98,7 +98,7 @@ class _Asked(NamedTuple):
     url_model: str
 
 
-async def _read_models(gateway: Gateway, request: web.BaseRequest, body: bytes | None) -> _Asked:
+async def _read_models(gateway: Gateway, request: web.BaseRequest, body: bytes | None) -> _Named:
     """Read the models that a request names, as far as they must be known. Raises ClientError when the key is not for them.
 
     A model is named by a deployment in the path, by the URL's query, or in the body:
@@ -111,28 +111,28 @@ async def _read_models(gateway: Gateway, request: web.BaseRequest, body: bytes |
     """
     setup, record = gateway.setup, records.of(request)
     url_model, must_know_model = only_model(setup, request), key_models.must_know_model(setup, request)
-    payload = await _payload(setup, request, body, must_know_model=must_know_model)
+    payload = await _body_to_send(setup, request, body, must_know_model=must_know_model)
     if not isinstance(payload, bytes):
         if url_model or _shows_models(request):
             key_models.check_model(request, url_model)
-        return _Asked(request, payload, NO_MODEL, url_model)
+        return _Named(request, payload, NO_MODEL, url_model)
     record.body_bytes = len(payload)
     body_model = NO_MODEL
     if record.deployment and takes_model(request):
         body_model = record.deployment
         request, payload = await with_model(gateway, request, payload, body_model)
     if record.deployment and path_decides(gateway, request, record.deployment):
-        return _Asked(request, payload, body_model, url_model)
-    if must_know_model or (_is_in_url(setup) and not url_model):
-        body_model = await _model(gateway, request, payload)
+        return _Named(request, payload, body_model, url_model)
+    if must_know_model or (_default_has_model_in_url(setup) and not url_model):
+        body_model = await _model_in_body(gateway, request, payload)
     elif setup.has_aliases and not body_model:
-        body_model = await _alias(setup, gateway, request, payload)
+        body_model = await _aliased_model(setup, gateway, request, payload)
     if must_know_model and url_model and body_model not in (NO_MODEL, url_model):
         raise _unclear("The URL and the body name two models")
     key_models.check_model(request, body_model)
     if key_models.is_restricted(request):
-        key_models.check_models(request, await _found(gateway, request, payload, other_models))
-    return _Asked(request, payload, body_model, url_model)
+        key_models.check_models(request, await _find_in_body(gateway, request, payload, other_models))
+    return _Named(request, payload, body_model, url_model)
 
 
 async def _set_why(gateway: Gateway, request: web.BaseRequest, body: bytes | None) -> None:
@@ -156,7 +156,7 @@ def _shows_models(request: web.BaseRequest) -> bool:
     return not _is_below_v1(request) or request.rel_url.raw_path.rstrip("/").lower() in LISTS
 
 
-def _is_in_url(setup: Setup) -> bool:
+def _default_has_model_in_url(setup: Setup) -> bool:
     """Return whether the default upstream has the model in its URLs."""
     return setup.targets[setup.settings.default_upstream].model_in_url
 
@@ -227,27 +227,27 @@ def _usage(gateway: Gateway, request: web.BaseRequest, answer: Answer, tail: byt
     return usage_in(answer, tail, gateway.failed)
 
 
-async def _payload(setup: Setup, request: web.BaseRequest, body: bytes | None, *, must_know_model: bool) -> Body:
+async def _body_to_send(setup: Setup, request: web.BaseRequest, body: bytes | None, *, must_know_model: bool) -> Body:
     """Return the body to send: whole if its model must be known or may have to be written, otherwise a stream."""
     if body is not None or not request.can_read_body:
         return body
     limits = setup.settings.server
     if request.rel_url.raw_path.startswith(WITHOUT_MODEL):
         return request.content
-    if _is_read(setup, request, must_know_model=must_know_model):
+    if _must_be_read(setup, request, must_know_model=must_know_model):
         return await read(request, limits)
     if setup.has_aliases and not records.of(request).deployment and (request.content_length or 0) <= limits.max_body:
         return await read_ahead(request, limits)
     return request.content
 
 
-def _is_read(setup: Setup, request: web.BaseRequest, *, must_know_model: bool) -> bool:
+def _must_be_read(setup: Setup, request: web.BaseRequest, *, must_know_model: bool) -> bool:
     """Return whether a body must be read: its size or its model must be known, or a model written into it or into the upstream's URL."""
     if must_know_model or _hides_size(request):
         return True
     if deployment := records.of(request).deployment:
         return takes_model(request) and not (is_multipart(request) and setup.target_of(deployment).model_in_url)
-    return _is_in_url(setup)
+    return _default_has_model_in_url(setup)
 
 
 def _hides_size(request: web.BaseRequest) -> bool:
@@ -268,7 +268,9 @@ def _is_json(request: web.BaseRequest, body: bytes, gateway: Gateway) -> bool:
     return True
 
 
-async def _found(gateway: Gateway, request: web.BaseRequest, body: bytes, find: Callable[[bytes, str], Found]) -> Found:
+async def _find_in_body(
+    gateway: Gateway, request: web.BaseRequest, body: bytes, find: Callable[[bytes, str], Found]
+) -> Found:
     """Return what ``find`` finds in a body, decompressed, of a content type. Raises ClientError when it is too large."""
     kind = request.headers.get("Content-Type", "")
 
@@ -282,18 +284,18 @@ def _model_reader(request: web.BaseRequest) -> Callable[[bytes, str], str | None
     return model_of_session if request.rel_url.raw_path == CLIENT_SECRETS else model_in
 
 
-async def _alias(setup: Setup, gateway: Gateway, request: web.BaseRequest, body: bytes) -> str:
+async def _aliased_model(setup: Setup, gateway: Gateway, request: web.BaseRequest, body: bytes) -> str:
     """Return the model in a body if it has another name at its upstream, else "". A body in which none is found is sent as it came."""
     try:
-        model = await _found(gateway, request, body, _model_reader(request))
+        model = await _find_in_body(gateway, request, body, _model_reader(request))
     except ClientError:
         return NO_MODEL
     return model if model and setup.settings.route(model).name != model else NO_MODEL
 
 
-async def _model(gateway: Gateway, request: web.BaseRequest, body: bytes) -> str:
+async def _model_in_body(gateway: Gateway, request: web.BaseRequest, body: bytes) -> str:
     """Return the model in a body, "" when it names none. Raises ClientError when it cannot be read."""
-    model = await _found(gateway, request, body, _model_reader(request))
+    model = await _find_in_body(gateway, request, body, _model_reader(request))
     if model is None:
         raise ClientError(
             400,
