@@ -66,7 +66,7 @@ class ClientMessages:
             message = await self._message(text)
             if message.asks:
                 size_bytes = len(text.encode("utf-8", "surrogatepass"))
-                await self._turns.open(size_bytes, message.facts, message.event_id)
+                await self._turns.open(size_bytes, message.fields, message.event_id)
                 if message.ready is not None:
                     self._retries.watch(message.ready, room.pop_all())
         return message.text
