@@ -3,7 +3,7 @@
 What is open for it:
 
 - `served`: the request, and what is closed at its end.
-- `conversation`: its body, parsed. `mode`, `sessions`, `deployment`: what its headers, its body and its path ask for.
+- `conversation`: what its body holds. `mode`, `sessions`, `deployment`: what its headers, its body and its path ask for.
 
 The work of its states:
 
