@@ -10,7 +10,7 @@ from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, Final
 
-from gateway.standin import citations
+from gateway.standin import citations, hosted
 from gateway.standin.validity import Violation, broken_more_often
 
 RULES: Final = {
@@ -26,6 +26,7 @@ RULES: Final = {
     "signature": "thinking is sent back as it was signed",
     "thinking_first": "where thinking is on, the assistant message of the running tool loop begins with thinking",
     "server_tool": "the result of a server tool follows its server_tool_use, in the same message or a later one",
+    "hosted": "a result of a server tool has its members, and what is encrypted in it is sent back as it came",
     "citation": "a citation has its document or search result in the request",
     "max_tokens": "max_tokens is given, and larger than the thinking budget",
 }
@@ -59,6 +60,11 @@ def violations(body: Any) -> list[Violation]:
         *_marks(body, messages),
         *_thoughts(body, messages),
         *(Violation("citation", at, text) for at, text in citations.lost(_numbered(messages))),
+        *(
+            Violation("hosted", at, f"messages.{at}.content.{n}: {text}")
+            for at, n, block in _numbered(messages)
+            for text in hosted.faults(block)
+        ),
     ]
     if _continues(body):
         found = [violation for violation in found if (violation.rule, violation.at) != ("orphan", 0)]
@@ -79,7 +85,13 @@ def _continues(body: Mapping[str, Any]) -> bool:
 
 def added(client: Any, sent: Any) -> list[Violation]:
     """Find the rules that ``sent`` breaks more often than the client's own body does."""
-    return broken_more_often(violations(client), violations(sent))
+    more = broken_more_often(violations(client), violations(sent))
+    known = set(hosted.sealed(client.get("messages")))
+    return more + [
+        Violation("hosted", 0, "The encrypted content could not be verified.")
+        for text in hosted.sealed(sent.get("messages"))
+        if text not in known
+    ]
 
 
 def blocks_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
