@@ -10,8 +10,8 @@ from typing import Any, Final
 
 _Kinds = type | tuple[type, ...]
 _NULL: Final = type(None)
-_PRINTED: Final = {"stdout": str, "stderr": str, "return_code": int, "content": list}
-_RESULT: Final = {"tool_use_id": str, "content": (dict, list)}
+_PRINTED: Final[Mapping[str, _Kinds]] = {"stdout": str, "stderr": str, "return_code": int, "content": list}
+_RESULT: Final[Mapping[str, _Kinds]] = {"tool_use_id": str, "content": (dict, list)}
 
 MEMBERS: Final[Mapping[str, Mapping[str, _Kinds]]] = MappingProxyType(
     {
@@ -66,7 +66,9 @@ def _faults(value: Any) -> Iterator[str]:
 
 def sealed(value: Any) -> Iterator[str]:
     """Return every text in a JSON value that only the provider can read."""
-    for name, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+    for name, inner in (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    ):
         if name in _SEALED and isinstance(inner, str):
             yield inner
         else:

@@ -197,8 +197,8 @@ def _results(at: int, blocks: Sequence[Mapping[str, Any]], asked: Sequence[Any])
 def _served(messages: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:
     """Check that the result of each server tool follows its call. The tool may call the client's tools first: then its result is in a
     later message, with only results between."""
-    waiting: dict[Any, int] = {}
-    called: set[Any] = set()
+    waiting: dict[str, int] = {}
+    called: set[str] = set()
     for at, message in enumerate(messages):
         blocks = blocks_of(message)
         if message["role"] == "user" and not any(block.get("type") == "tool_result" for block in blocks):
@@ -208,12 +208,12 @@ def _served(messages: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:
             kind, caller = str(block.get("type")), block.get("caller")
             needed = caller.get("tool_id") if isinstance(caller, dict) else None
             if kind in ("server_tool_use", "mcp_tool_use"):
-                called.add(block.get("id"))
-                waiting[block.get("id")] = at
+                called.add(str(block.get("id")))
+                waiting[str(block.get("id"))] = at
             elif kind.endswith("_tool_result"):
                 needed = block.get("tool_use_id")
-                waiting.pop(needed, None)
-            if needed is not None and needed not in called:
+                waiting.pop(str(needed), None)
+            if needed is not None and str(needed) not in called:
                 yield _unserved(at, needed)
 
 

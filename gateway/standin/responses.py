@@ -58,7 +58,9 @@ def added(client: Any, sent: Any) -> list[Violation]:
 
 
 def _hosted(items: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:
-    return (Violation("hosted", at, f"input[{at}]: {text}") for at, item in enumerate(items) for text in hosted.faults(item))
+    return (
+        Violation("hosted", at, f"input[{at}]: {text}") for at, item in enumerate(items) for text in hosted.faults(item)
+    )
 
 
 def kind_of(item: Mapping[str, Any]) -> Any:

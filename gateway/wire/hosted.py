@@ -153,10 +153,14 @@ def _found(value: Any, pattern: Pattern, path: _Path) -> Iterator[tuple[_Path, T
     elif isinstance(pattern, list):
         for number, inner in enumerate(value if isinstance(value, list) else ()):
             yield from _found(inner, pattern[0], (*path, number))
-    elif isinstance(pattern, Mapping) and isinstance(value, dict):
-        if all(value.get(name) == inner for name, inner in pattern.items() if isinstance(inner, str)):
-            for name, inner in pattern.items():
-                yield from _found(value.get(name), inner, (*path, name))
+    elif isinstance(pattern, Mapping) and isinstance(value, dict) and _has(value, pattern):
+        for name, inner in pattern.items():
+            yield from _found(value.get(name), inner, (*path, name))
+
+
+def _has(value: Mapping[str, Any], pattern: Mapping[str, Pattern]) -> bool:
+    """Return whether an object has the values that a pattern demands."""
+    return all(value.get(name) == inner for name, inner in pattern.items() if isinstance(inner, str))
 
 
 def _without(value: Any, paths: Sequence[_Path]) -> Any:

@@ -337,7 +337,12 @@ def test_what_was_said_stays_in_a_digest_if_the_result_of_a_servers_tool_leaves_
     """Such a result stays with its call as it came, so nothing but the question is kept."""
     called = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "harbours"}}
     pages = [
-        {"type": "web_search_result", "title": f"Harbour {number}: closed", "url": f"h/{number}", "encrypted_content": "QUJD"}
+        {
+            "type": "web_search_result",
+            "title": f"Harbour {number}: closed",
+            "url": f"h/{number}",
+            "encrypted_content": "QUJD",
+        }
         for number in range(400)
     ]
     result = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": pages}
