@@ -84,11 +84,10 @@ def _weigh(value: Any, name: str) -> int:
         return sum(_weigh(inner, name) for inner in value)
     if not isinstance(value, dict):
         return 0
-    source = value.get("source")
-    if value.get("type") == "document" and isinstance(source, dict) and source.get("type") == "text":
-        return _text(source.get("data"))
     if value.get("type") in ("image", "input_image", "document", "input_file", "computer_screenshot"):
-        return AN_IMAGE
+        source = value.get("source")
+        is_text = isinstance(source, dict) and source.get("type") == "text"
+        return _text(source.get("data")) if is_text else AN_IMAGE
     if value.get("type") == "tool_use":
         return text_tokens(str(value.get("name"))) + text_tokens(orjson.dumps(value.get("input")).decode())
     return sum(_weigh(inner, key) for key, inner in value.items() if key not in _UNREAD)
