@@ -19,8 +19,8 @@ WINDOW: Final = 8000
 CONFIG: Final = {"models": {"m": {"context_window": WINDOW, "tokenizer": "o200k"}}}
 QUESTION: Final = "Which consignment of the pharmacy in Leiden is late, and what is its number?"
 FACT: Final = "consignment NL-77310 of the pharmacy in Leiden is late by 9 days"
-LARGE: Final = "".join([f"consignment BE-{number} arrived on time in depot {number % 97}\n" for number in range(4000)])
-"""Some 200 KB."""
+LARGE: Final = "".join([f"consignment BE-{number} arrived on time in depot {number % 97}\n" for number in range(2000)])
+"""Some 100 KB; a large result has it twice."""
 
 PNG: Final = "iVBORw0KGgoAAAANSUhEUgAA" * 2000
 ITEMS: Final = {
