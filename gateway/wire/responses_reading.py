@@ -158,23 +158,29 @@ def _with_continues(found: list[OriginatedView], items: Sequence[Piece]) -> list
 
 def _views_of(items: Sequence[Piece]) -> Iterator[OriginatedView]:
     """Return the views of items in order: the assistant's items up to the next output, message or compaction are one
-    view."""
+    view. A tool of the provider ends a view, and the next one continues it."""
     group: list[int] = []
     only_reasoning = True
+    before = 0
     for at, item in enumerate(items):
         kind = str(item_type(item.value))
         part = _role_of(kind, item.value)
         # Reasoning and the item after it stay together. A message or new reasoning after other items begins a view of its own.
-        if group and (part != "assistant" or (kind in ("reasoning", "message") and not only_reasoning)):
-            yield from _grouped(items, group)
-            group, only_reasoning = [], True
+        if part != "assistant" or (kind in ("reasoning", "message") and not only_reasoning):
+            if group:
+                yield _assistant(items, group, before), ItemOrigin(tuple(group))
+            group, only_reasoning, before = [], True, 0
         if part == "assistant":
             group.append(at)
             only_reasoning = only_reasoning and kind == "reasoning"
+            if kind in hosted.ITEMS:
+                yield _assistant(items, group, before), ItemOrigin(tuple(group[:-1]))
+                yield hosted.result(kind, item.value, call_id(item.value)), ItemOrigin((at,))
+                group, before = [], before + 2
         else:
             yield _single(part, item.value), ItemOrigin((at,))
     if group:
-        yield from _grouped(items, group)
+        yield _assistant(items, group, before), ItemOrigin(tuple(group))
 
 
 def _role_of(kind: str, item: Mapping[str, Any]) -> str:
@@ -237,27 +243,11 @@ def _shell_parts(chunks: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, A
         yield opaque({name: value for name, value in chunk.items() if name not in texts})
 
 
-def _grouped(items: Sequence[Piece], group: Sequence[int]) -> Iterator[OriginatedView]:
-    """Return reasoning, a message and calls as one assistant message, up to each tool of the provider, which has its result."""
-    start = before = 0
-    for end, at in enumerate(group, 1):
-        item = items[at].value
-        kind = str(item_type(item))
-        if kind in hosted.ITEMS:
-            shown = _assistant(items, group[start:end])
-            yield {**shown, CONTINUES: before} if before else shown, ItemOrigin(tuple(group[start : end - 1]))
-            yield hosted.result(kind, item, call_id(item)), ItemOrigin((at,))
-            start, before = end, before + 2
-    if start < len(group):
-        shown = _assistant(items, group[start:])
-        yield {**shown, CONTINUES: before} if before else shown, ItemOrigin(tuple(group[start:]))
-
-
-def _assistant(items: Sequence[Piece], group: Sequence[int]) -> dict[str, Any]:
-    """Return reasoning, a message and calls as one assistant message."""
+def _assistant(items: Sequence[Piece], group: Sequence[int], before: int) -> dict[str, Any]:
+    """Return reasoning, a message and calls as one assistant message, which continues the view ``before`` views earlier, if any."""
     parts: list[Any] = []
     calls: list[Mapping[str, Any]] = []
-    message: dict[str, Any] = {"role": "assistant"}
+    message: dict[str, Any] = {"role": "assistant", CONTINUES: before} if before else {"role": "assistant"}
     for at in group:
         item = items[at].value
         kind = str(item_type(item))
