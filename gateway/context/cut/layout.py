@@ -18,9 +18,10 @@ from gateway.context.cut.units import Cut, Room, Unit
 from gateway.wire.facts import Interned, facts_of
 from gateway.wire.memory import Memory
 from gateway.wire.message import RESULT_ROLES, Message, text_of, texts
+from gateway.wire.views import Opaque
 
 STUB_TOKENS: Final = 48
-"""Tokens of a tool result that is reduced to a stub: its rows with errors or with the question's words."""
+"""Tokens of a tool result that is reduced to a stub: its rows with errors or with the question's words. See `stub_tokens`."""
 TRIMMED_RESULT_SHARE: Final = 1 / 16
 """Share of the free room that a trimmed tool result keeps."""
 MOST_QUOTES_OF_FREE: Final = 1.6
@@ -238,9 +239,16 @@ def _ends_with_question(units: Sequence[Unit], question: int) -> bool:
 
 def trimmed_result_tokens(source: Source, room: Room, message: Message) -> int:
     """Return the most tokens of a tool result once it is trimmed."""
-    most = max(int(room.free * TRIMMED_RESULT_SHARE), STUB_TOKENS)
+    most = max(int(room.free * TRIMMED_RESULT_SHARE), stub_tokens(source, message))
     limit = tokens_of_characters(source, message, source.policy.tool_result_chars)
     return most if limit is None else min(most, limit)
+
+
+def stub_tokens(source: Source, message: Message) -> int:
+    """Return the most tokens of a tool result that is reduced to a stub: the parts that are never cut stay in it."""
+    content = message.get("content")
+    whole = [part for part in content if type(part) is Opaque] if isinstance(content, list) else []
+    return STUB_TOKENS + (source.counter.message({"role": "tool", "content": whole}) if whole else 0)
 
 
 def tokens_of_characters(source: Source, message: Message, characters: int) -> int | None:
@@ -261,7 +269,7 @@ def _units(source: Source, room: Room) -> list[Unit]:
         if message.get("role") in RESULT_ROLES:
             results.add(index)
             trimmed[index] = min(trimmed[index], trimmed_result_tokens(source, room, message))
-            stubbed[index] = min(stubbed[index], STUB_TOKENS)
+            stubbed[index] = min(stubbed[index], stub_tokens(source, message))
     return [
         Unit(
             number,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from gateway.context.cut.layout import STUB_TOKENS, Layout, Source, tokens_of_characters, trimmed_result_tokens
+from gateway.context.cut.layout import Layout, Source, stub_tokens, tokens_of_characters, trimmed_result_tokens
 from gateway.context.cut.media_and_reasoning import has_media_or_reasoning, without_media_and_reasoning
 from gateway.context.cut.question import kept_whole, question_of
 from gateway.context.cut.unit_limits import unit_limits
@@ -68,7 +68,7 @@ def _trimmed(source: Source, layout: Layout, message: Message, *, stub: bool) ->
         message = without_media_and_reasoning(message)
     if message.get("role") not in RESULT_ROLES:
         return message
-    most = STUB_TOKENS if stub else trimmed_result_tokens(source, layout.room, message)
+    most = stub_tokens(source, message) if stub else trimmed_result_tokens(source, layout.room, message)
     return shrink_message(message, most, source.counter, thorough=source.thorough)
 
 
