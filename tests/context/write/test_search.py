@@ -6,8 +6,8 @@ from typing import Final
 from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
-from gateway.context.write.compress import compress
 from gateway.context.write.explain import explain_lines
+from gateway.context.write.folding import fold_conversation
 from gateway.wire.message import Message, text_of
 from tests.fakes import assistant, call, result, user, words
 
@@ -28,7 +28,7 @@ def conversation(question: str) -> list[Message]:
 
 def sent(question: str) -> list[str]:
     messages = conversation(question)
-    made = compress(messages, Budget(8192, 16, 0, 0), counter("o200k"), Policy())
+    made = fold_conversation(messages, Budget(8192, 16, 0, 0), counter("o200k"), Policy())
     return list(map(text_of, made.messages))
 
 
@@ -64,7 +64,7 @@ def test_of_lines_with_the_same_text_only_those_that_stand_in_the_request_count_
         user("What is the status and the carrier of shipment Kestrel?"),
     ]
     budget, count = Budget(650, 16, 3, 0), counter("o200k")
-    sent = "\n".join(map(text_of, compress(messages, budget, count, Policy()).messages))
+    sent = "\n".join(map(text_of, fold_conversation(messages, budget, count, Policy()).messages))
     fates = explain_lines(messages, budget, count, Policy())
 
     for text in ("status: on its way", "status: held at customs", "carrier: Nordlink"):
