@@ -254,6 +254,23 @@ def test_every_file_that_a_page_names_exists():
     assert {(page, path) for page, path in missing if path not in EXAMPLES} == set()
 
 
+def test_every_function_and_class_on_the_page_about_the_architecture_exists():
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    functions = re.findall(r"^\| \d+ \| `([\w/.]+\.py)` \| `(\w+)` \|", page, re.MULTILINE)
+    made = re.findall(r"`(\w+)` \(`([\w/.]+\.py)`\)", page)
+    assert functions
+    assert made
+    defined = {*functions, *((path, name) for name, path in made)}
+    missing = {
+        (path, name)
+        for path, name in defined
+        if not re.search(
+            rf"^ *(?:async def|def|class) {name}\b|^{name}: Final", (ROOT / path).read_text(), re.MULTILINE
+        )
+    }
+    assert missing == set()
+
+
 @pytest.mark.parametrize("page", ["decisions.md", "experiments.md"])
 def test_the_contents_list_every_heading(page):
     listed = re.findall(r"^(?: *- )?\[(.+)\]\(#", section(page, "## Contents"), re.MULTILINE)

@@ -12,8 +12,9 @@ import orjson
 
 if TYPE_CHECKING:
     from gateway.context.cut.policy import Policy
+    from gateway.context.life.attempt import Attempt
     from gateway.context.life.replies import Refusal
-    from gateway.context.life.task import Attempt, Task
+    from gateway.context.life.task import Task
     from gateway.context.write.draft import Step
     from gateway.wire.format import Conversation, Format, FormatName
     from gateway.wire.memory import Memory
@@ -39,7 +40,7 @@ class Folded(Generic[B]):
     fits: bool
     """Whether the request fits by our count, with the answer's reserve. False: even the smallest form is too long."""
     turns_folded: int = 0
-    """Whole turns that no longer stand verbatim."""
+    """The number of turns of which nothing is kept."""
     max_tokens: int | None = None
     """The lowered output limit; None when the request's own holds."""
     steps: "tuple[Step, ...]" = ()

@@ -16,9 +16,10 @@ from gateway.config.values import Server
 from gateway.context import frames
 from gateway.context.count.counter import Counter
 from gateway.context.cut.policy import Policy
-from gateway.context.life import evidence, ladder
+from gateway.context.life import ladder, refusal_numbers
+from gateway.context.life.attempt import Attempt
 from gateway.context.life.replies import StatedNumbers
-from gateway.context.life.task import Attempt, Task
+from gateway.context.life.task import Task
 from gateway.context.summarise import transcript
 from gateway.context.write.folding import fold_conversation  # noqa: F401  # loads what folding needs before the fuzzer watches
 from gateway.serve.incoming.errors import ClientError
@@ -140,15 +141,15 @@ def refusal(raw: bytes) -> None:
     row = orjson.dumps({"model": "m", "messages": [{"role": "user", "content": f"Said: {text}"}]})
     asked = FORMATS["/v1/chat/completions"].parse(row)
     assert asked is not None
-    quoted = evidence._letters_and_digits(text)
+    quoted = refusal_numbers._letters_and_digits(text)
     if (
-        len(quoted) >= evidence.RUN_CHARACTERS
-        and len(text) <= evidence.COMPARED_CHARACTERS
+        len(quoted) >= refusal_numbers.RUN_CHARACTERS
+        and len(text) <= refusal_numbers.COMPARED_CHARACTERS
         and "\\" not in text
         and "%" not in text
         and "&" not in text
     ):
-        assert evidence.is_echo(text.encode(), asked), "what the client wrote is an echo"
+        assert refusal_numbers.is_echo(text.encode(), asked), "what the client wrote is an echo"
 
 
 def settings(raw: bytes) -> None:
@@ -164,7 +165,7 @@ def stored(raw: bytes) -> None:
     windows = facts.read_windows(raw)
     if windows is not None:
         assert facts.read_windows(facts.pack_windows(windows)) == windows
-        assert all(one.tokens >= evidence.SMALLEST_WINDOW for one in windows.stated)
+        assert all(one.tokens >= refusal_numbers.SMALLEST_WINDOW for one in windows.stated)
     ratio = facts.read_ratio(raw)
     assert ratio is None or 0.1 < ratio.calibration.ratio < 20
     smaller = facts.read_smaller(raw)

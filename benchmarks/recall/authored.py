@@ -54,6 +54,10 @@ SETS: Final = (
         "Two more in English, written when all that is measured on them was built.",
     ),
     Authored(
+        "held-out chats, fifth", "held_out_fifth", Kind.CHAT,
+        "Four more, written a day later: two English (one with Welsh, one with Singlish words), one German, one Chinese. Nothing is chosen on them.",
+    ),
+    Authored(
         "chats in other languages", "languages", Kind.CHAT,
         "Three chats: Portuguese, Italian, Polish. Words of change were added after a look at their wishes.",
     ),

@@ -22,7 +22,7 @@ from gateway.observe.log import beside_result
 from gateway.serve import process
 from gateway.serve.gateway import Gateway
 from gateway.serve.request import model_lists
-from gateway.serve.request.places import place_of
+from gateway.serve.request.place import place_of
 from gateway.state import forgetting
 from gateway.state.facts import Fact
 from gateway.state.forgetting import Order

@@ -1,4 +1,13 @@
-"""The configuration: read a YAML file and the environment into immutable values."""
+"""The configuration: read a YAML file and the environment into immutable values.
+
+- `schema`: every setting, once. `values`: the values that the rest of the gateway uses.
+- `loading`: from the file to the values, or to a list of its problems. It uses `document` (YAML with lines), `kinds` and `readers` (one
+  value).
+- `catalogue`: what is known of models without configuration.
+- `exposure`: configurations that are dangerous. `report`: what `turnfold check` says.
+- `reload`: read the file again when it changes.
+- `generated`: the files that are written from the schema.
+"""
 
 from gateway.config.document import WrongValue
 from gateway.config.exposure import address_of, dangers, is_loopback

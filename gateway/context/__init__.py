@@ -10,5 +10,8 @@ A fold goes through the rooms in this order:
 - `choose`: the lines for the digest and for the quotes.
 - `write`: the note, the quotes and the messages to send. `fold.py` calls the other rooms.
 
+Two files belong to several of these rooms: `weights` has the numbers by which lines are weighed, `frames` the lines around a note and
+around quotes.
+
 `life` has the states of a request and calls `write`. `summarise` has the questions to a summariser, and `cache` the rules of prompt caches.
 """

@@ -18,9 +18,9 @@ from gateway.context.life.transitions import advance
 from gateway.extproc.carried import CarriedRefusal
 from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.callers import Identity, identity_of
-from gateway.serve.request import decisions
 from gateway.serve.request.contents import AttemptContents
-from gateway.serve.request.places import place_of
+from gateway.serve.request.decisions import DECISIONS
+from gateway.serve.request.place import place_of
 from gateway.state.pool import LARGE
 from gateway.wire.format import Conversation
 
@@ -97,4 +97,4 @@ async def _work_of(asked: EnvoyRequest, state: Received | Undecided, *, already_
         return PlacesFound(state.life.places)
     if already_learned and isinstance(state, Refused):
         return AttemptMade(await asked.gateway.pool.run(state.make_smaller_attempt, size_bytes=len(asked.request.raw)))
-    return await decisions.decide(asked, state)
+    return await DECISIONS[type(state)](asked, state)

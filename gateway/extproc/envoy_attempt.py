@@ -27,7 +27,7 @@ from gateway.serve.incoming.limits import check_request, check_text
 from gateway.serve.record import LONGEST_PATH
 from gateway.serve.request import outcome
 from gateway.serve.request.mode import allowed
-from gateway.serve.request.outcome import Ending, Origin, Times
+from gateway.serve.request.outcome import Delivery, Times, Traffic
 from gateway.serve.request.sessions import session_of
 from gateway.upstream.refusals import refusal_from
 from gateway.wire.format import Conversation, Format
@@ -130,13 +130,13 @@ class EnvoyAttempt:
             self.asked = self._request_of(request)
         except ClientError as error:
             error_body = request.format.error(str(error), error.code, error.type, None)
-            return replies.answer(error.status, self.gateway.marks("error"), error_body)
+            return replies.answer(error.status, self.gateway.own_headers("error"), error_body)
         self.state = await decide(self.asked, self.carried.refusals)
         self.times.decided = time.perf_counter()
         if isinstance(self.state, TooLarge):
             refusal = await self.gateway.pool.run(self.state.refusal, size_bytes=len(body))
             headers = outcome.headers(outcome.of(self.state), self.asked.request_id)
-            self._record(Ending(400, "context_length_exceeded"))
+            self._record(Delivery(400, "context_length_exceeded"))
             return replies.answer(400, headers, refusal)
         attempt = self.state.attempt if isinstance(self.state, Ready) else None
         if attempt is None or attempt.body == body:
@@ -228,26 +228,26 @@ class EnvoyAttempt:
     def close(self) -> None:
         """Make the record of the request, unless it was made or the next attempt makes it."""
         if not self.done and self.state is not None:
-            self._record(Ending(self.status) if self.status else Ending(499, "no_answer"))
+            self._record(Delivery(self.status) if self.status else Delivery(499, "no_answer"))
 
-    def _record(self, ending: Ending) -> None:
+    def _record(self, delivery: Delivery) -> None:
         asked, state, gateway = self.asked, self.state, self.gateway
         self.done = True
         if asked is None or state is None:
             return
-        origin = self._origin(asked, state)
+        traffic = self._traffic(asked, state)
         try:
-            record = outcome.exchange(outcome.of(state), origin, self.times, ending)
+            record = outcome.exchange(outcome.of(state), traffic, self.times, delivery)
         except Exception as error:  # noqa: BLE001  # promise 6
             gateway.failed("record", error)
-            record = Exchange.passed(asked.request_id, "failed", ending.status, error=ending.error, at=time.time())
+            record = Exchange.passed(asked.request_id, "failed", delivery.status, error=delivery.error, at=time.time())
         gateway.observe(record)
 
-    def _origin(self, asked: EnvoyRequest, state: State) -> Origin:
+    def _traffic(self, asked: EnvoyRequest, state: State) -> Traffic:
         target = asked.setup.targets[asked.route.upstream]
         refusals = state.life.refusals
         call = Call(target.name, asked.route.name, self.status, refusals[-1] if refusals else "")
-        return Origin(
+        return Traffic(
             request_id=asked.request_id,
             method=self.headers.get(":method", ""),
             path=self.headers.get(":path", "").partition("?")[0][:LONGEST_PATH],

@@ -3,8 +3,9 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from types import MappingProxyType
-from typing import Any, Final, assert_never, cast, get_args
+from typing import Any, Final, assert_never, cast
 
 from aiohttp import web
 
@@ -18,33 +19,30 @@ from gateway.context.life.states import (
     Received,
     State,
     TooLarge,
-    Undecided,
     Unreachable,
 )
-from gateway.serve import keys
+from gateway.context.life.transitions import advance, after_failed_transition
+from gateway.serve import key_limits, key_models
 from gateway.serve import record as records
 from gateway.serve.endpoints import compact
 from gateway.serve.endpoints.passthrough import forward
 from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.body import read
 from gateway.serve.incoming.errors import OUR_FAULT, ClientError
-from gateway.serve.keys import check_model
-from gateway.serve.request import finish, texts, work
+from gateway.serve.request import finish, learn, texts
 from gateway.serve.request.conversation import conversation_in
-from gateway.serve.request.decisions import decide
+from gateway.serve.request.decisions import DECISIONS
 from gateway.serve.request.deployment import with_model
 from gateway.serve.request.mode import mode_of
-from gateway.serve.request.outcome import Ending, Times
-from gateway.serve.request.work import ServedRequest
+from gateway.serve.request.outcome import CLIENT_LEFT, Delivery, Times
+from gateway.serve.request.places import find_places
+from gateway.serve.request.sending import send
+from gateway.serve.request.served import ServedRequest, close_all, close_others, served_request
 from gateway.state.pool import LARGE
 from gateway.wire.format import Conversation, Format
 
 WORK: Final[Mapping[type[Any], Callable[[ServedRequest, Any], Awaitable[Event]]]] = MappingProxyType(
-    {
-        Received: work.find_places,
-        Ready: work.send,
-        **dict.fromkeys(get_args(Undecided), decide),
-    }
+    {Received: find_places, **DECISIONS, Ready: send}
 )
 """The work in each state that is not final. It is a table, because comparing a state with one type after the other takes longer than the step."""
 
@@ -62,50 +60,59 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
     # A model that is no text names none of several upstreams, which `forward` tells the client.
     if asked is None or (not asked.model and "model" in asked.head and len(setup.targets) > 1):
         return await forward(gateway, request, raw)
-    check_model(request, asked.model)
+    key_models.check_model(request, asked.model)
     if record.key is not None:
-        await keys.check_other_models(gateway, request, asked.raw)
-        await keys.reserve_for(gateway, record, asked, setup.settings)
+        await key_models.check_other_models(gateway, request, asked.raw)
+        await key_limits.reserve_for(gateway, record, asked, setup.settings)
     if compact.wants_compaction(asked):
         return await compact.compact_conversation(gateway, request, raw, asked)
-    served = work.served_request(gateway, setup, request, raw, asked.model)
+    served = served_request(gateway, setup, request, raw, asked.model)
     return await _live(served, Received(Life(asked, mode_of(request, served.route))), times)
 
 
 async def _live(served: ServedRequest, received: Received, times: Times) -> web.StreamResponse:
     """Measure, fold if needed, send, retry refusals, forward the answer; inform every observer."""
     state: State = received
-    asked, ending = received.life.request, Ending(records.CLIENT_GONE)
-    # The name of another model is written into the body, which takes long in a large one.
-    writes_long = len(asked.raw) >= LARGE and served.route.name != asked.model
+    size_bytes = len(received.life.request.raw)
+    # The name of another model is written into the body, which would delay the event loop if the body is large.
+    writes_long = size_bytes >= LARGE and served.route.name != received.life.request.model
     try:
-        while (work_of := WORK.get(type(state))) is not None:
-            event = await work_of(served, state)
+        while (work := WORK.get(type(state))) is not None:
+            event = await work(served, state)
             if writes_long:
-                state = await work.next_state_in_pool(served, state, event, len(asked.raw))
+                state = await served.gateway.pool.run(partial(_advance, served, state, event), size_bytes=size_bytes)
             else:
-                state = work.next_state(served, state, event)
+                state = _advance(served, state, event)
+            close_others(served, state)
             if not times.decided and type(state) is Ready:
                 times.decided = time.perf_counter()
         ended = cast("Ended", state)
-        times.first_byte, ending = time.perf_counter(), Ending(finish.status_of(ended))
-        response, ending = await _end(served, ended)
+        times.first_byte = time.perf_counter()
+        served.delivery = Delivery(finish.status_of(ended), CLIENT_LEFT)
+        response, served.delivery = await _end(served, ended)
         if isinstance(state, Answered):
-            ending = await finish.learn_after_delivery(served, state, ending)
+            served.delivery = await learn.learn_after_delivery(served, state)
         return response
-    except (asyncio.CancelledError, ConnectionResetError):  # the client left
-        if not ending.delivered:
-            ending = served.left or Ending(ending.status, "client_gone")
-        raise
+    except (asyncio.CancelledError, ConnectionResetError):
+        raise  # the client left, as `served.delivery` says
     except Exception:
-        ending = Ending(OUR_FAULT.status, OUR_FAULT.code)
+        served.delivery = Delivery(OUR_FAULT.status, OUR_FAULT.code)
         raise
     finally:
-        work.close_all(served)
+        close_all(served)
         if type(state) is not PassedThrough:  # whose record stays open, as for any other path
             served.record.done = True
-            finish.observe(served, state, times, ending)
+            finish.observe(served, state, times)
             texts.keep(served, state)
+
+
+def _advance(served: ServedRequest, state: State, event: Event) -> State:
+    """Look up the next state in the table."""
+    try:
+        return advance(state, event)
+    except Exception as error:  # noqa: BLE001  # promise 6: a bug in the table never costs the client its answer
+        served.gateway.failed("life", error)
+        return after_failed_transition(state, event)
 
 
 async def _parse(
@@ -121,8 +128,8 @@ async def _parse(
         return None
 
 
-async def _end(served: ServedRequest, state: Ended) -> tuple[web.StreamResponse, Ending]:
-    """Send the client its answer."""
+async def _end(served: ServedRequest, state: Ended) -> tuple[web.StreamResponse, Delivery]:
+    """Give the client its answer."""
     match state:
         case Answered():
             return await finish.forward_answer(served, state)
@@ -133,6 +140,6 @@ async def _end(served: ServedRequest, state: Ended) -> tuple[web.StreamResponse,
         case PassedThrough():
             response = await forward(served.gateway, served.request, served.raw)
             served.record.why = "failed"
-            return response, Ending(response.status)
+            return response, Delivery(response.status)
         case _:
             assert_never(state)

@@ -78,7 +78,7 @@ async def handle(gateway: Gateway, request: web.BaseRequest, entrance: Entrance)
         return refuse(gateway, request, record, slow.as_error(), "rejected", close=True)
     except UpstreamUnreachable as error:
         record.set_outcome(error.status, error.code)
-        return errors.response(error, record.marks(gateway, "error"), format=_error_format(request))
+        return errors.response(error, record.own_headers(gateway, "error"), format=_error_format(request))
     except (web.RequestPayloadError, aiohttp.ClientPayloadError, http_exceptions.HttpProcessingError) as error:
         return refuse(gateway, request, record, malformed(error), "malformed", close=True)
     except (ConnectionResetError, aiohttp.ClientConnectionResetError):
@@ -102,7 +102,7 @@ def refuse(
     """Answer a request with our own error, and record it."""
     record.why = why
     record.set_outcome(error.status, error.code)
-    answer = errors.response(error, record.marks(gateway, "error"), close=close, format=_error_format(request))
+    answer = errors.response(error, record.own_headers(gateway, "error"), close=close, format=_error_format(request))
     record.answer_bytes = records.size_of(answer)
     return answer
 

@@ -182,7 +182,7 @@ class Gateway:
         """Return an id for one request: unique across processes, ordered within one."""
         return f"tf-{self._id_prefix}-{next(self._ids):x}"
 
-    def marks(self, action: Action) -> dict[str, str]:
+    def own_headers(self, action: Action) -> dict[str, str]:
         """Return the headers of an answer for which only the action is known."""
         return {"x-turnfold-request-id": self.request_id(), "x-turnfold-action": action}
 

@@ -65,7 +65,9 @@ def _connections(gateway: Gateway, handler: Handler, patience_s: float, server_s
         try:
             record.why = "failed" if error.status >= 500 else "malformed"
             record.set_outcome(error.status, error.code)
-            return errors.response(error, record.marks(gateway, "error"), close=True)  # of a request with no path yet
+            return errors.response(
+                error, record.own_headers(gateway, "error"), close=True
+            )  # of a request with no path yet
         finally:
             record.close(gateway)
 

@@ -56,8 +56,8 @@ async def _load(gateway: Gateway) -> None:
 
 
 def load_remaining_code() -> None:
-    """Load the code that the start did not need, and that the first refusal, the first fold and the first quiet moment would otherwise
-    wait for."""
+    """Load the code that the start did not need. Otherwise the first refusal, the first fold and the first quiet moment would wait for
+    it."""
     signs.prepare()
     garbage.trimmer()
     importlib.import_module("gateway.context.write.fold")

@@ -1,6 +1,8 @@
-"""The record of a request that is not folded: passed through, refused by us, or invalid HTTP.
+"""What is known of one request from its arrival on: who sent it, with which key, and what its record will say.
 
-Each request gets one when it arrives. A foldable request makes its own, longer record and marks this one as done.
+Each request gets a `Record` when it arrives, and every handler finds it there (`of`). When the request ends, it becomes an `Exchange`.
+Only a foldable request makes its own, longer exchange from its last state (`gateway.serve.request.outcome`), and marks this record as
+done. What the gateway stores of ended requests is in `gateway.state.records`.
 """
 
 import time
@@ -38,7 +40,7 @@ LONGEST_METHOD: Final = 20
 
 
 class Record(msgspec.Struct, eq=False):
-    """The known facts about one request."""
+    """What is known of one request. Filled in by its handlers."""
 
     client: str = ""
     """The client's address, as trusted proxies say; "" on a Unix socket."""
@@ -85,8 +87,8 @@ class Record(msgspec.Struct, eq=False):
     def __repr__(self) -> str:
         return f"Record({self.path!r})"  # without the key and texts
 
-    def marks(self, gateway: Gateway, action: Action) -> dict[str, str]:
-        """Return the headers that identify this request in its answer."""
+    def own_headers(self, gateway: Gateway, action: Action) -> dict[str, str]:
+        """Return our own headers of the answer: the request's id, what was done and why, and `shared`."""
         self.request_id = self.request_id or gateway.request_id()
         return {
             "x-turnfold-request-id": self.request_id,

@@ -1,1 +1,17 @@
-"""The state that outlives a request: learned facts, summaries, records, background tasks."""
+"""The state that outlives a request: learned facts, summaries, records, background tasks.
+
+What is kept of requests:
+
+- `learning`: what answers taught about upstreams. `facts`: these facts as values. `model_lists`: what upstreams' own lists say.
+- `summariser`: summaries that a model writes.
+- `rates`: what client keys have used in this minute.
+- `records`: what was done to each request.
+- `store`: the store for all of these but the records.
+- `forgetting`: delete any of it, in all processes.
+
+How work is done beside the event loop:
+
+- `pool`: threads for work that takes long.
+- `tasks`: background tasks.
+- `freeing`, `garbage`: free memory without delaying requests.
+"""

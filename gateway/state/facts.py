@@ -5,8 +5,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from gateway.context.count.calibration import LEAST_RATIO, MOST_RATIO, MOST_REPORTS, Calibration
-from gateway.context.life.evidence import SMALLEST_WINDOW
 from gateway.context.life.identity import key_hash_in
+from gateway.context.life.refusal_numbers import SMALLEST_WINDOW
 from gateway.state.store import values
 
 VERSION: Final = 3

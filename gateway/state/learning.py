@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from gateway.context.count.calibration import Calibration
 from gateway.context.count.tokens import Anchor
-from gateway.context.life.evidence import LastRequest
+from gateway.context.life.bills import LastRequest
 from gateway.context.life.lessons import (
     ConversationBilled,
     ConversationSeen,

@@ -172,8 +172,11 @@ class Rates:
             await self._add(_name("tokens", key, now), excess)
 
     async def _add(self, name: str, amount: int) -> int:
-        """Add to both counts; return the larger. The store comes first. In the other order, of two requests at the same moment
-        each could be counted before the other, once here and once in the store, and both would be refused."""
+        """Add to both counts; return the larger.
+
+        The store comes first. Otherwise two requests at the same moment could both be refused: one is the second here, the other is the
+        second in the store.
+        """
         shared = await self._store.add(name, amount, ttl_s=KEPT_S)
         own = await self._add_own(name, amount)
         return own if shared is None else max(own, shared)

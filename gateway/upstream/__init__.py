@@ -1,1 +1,14 @@
-"""The HTTP client for upstreams, and the choice of an upstream."""
+"""The HTTP client for upstreams, and the choice of an upstream.
+
+- `client`: an upstream as a `Target`, and one client for all of them. `traced`: the same with traces.
+- `response`: an answer as it arrives, and the reasons why there is none. `refusals`: what it says about the size of the request.
+- `balance`: which of several upstreams is tried first. `breaker`: when calls stop for a while.
+
+The client has two ways to send:
+
+- `own_http`: our own, with `dial` (open a connection), `http1` (one connection), `sending` (the request as bytes), `received` (the answer),
+  `stall` (end exchanges in which nothing happens) and `steps` (parse long input piece by piece).
+- `public_http`: aiohttp's, where our own cannot be used.
+
+`hops` marks each request, so that one that returns to the gateway is recognised.
+"""

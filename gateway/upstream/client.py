@@ -124,8 +124,8 @@ class Target(msgspec.Struct, eq=False, dict=True):  # cached properties need a d
     def authorised(self, headers: CIMultiDict[str]) -> CIMultiDict[str]:
         """Replace the client's credentials by the configured key, if there is one; add configured headers.
 
-        Without one, the key of a client of Azure's is also sent in the header that this upstream reads, unless the client sends another
-        key beside it.
+        Without a configured key, a client of Azure's may send its key in Azure's header only. It is then also sent in the header that this
+        upstream reads.
         """
         headers.popall(CALLER, None)
         if self.endpoint.key:

@@ -85,8 +85,8 @@ def _with_drop_permitted(request: MessagesRequest, changes: Mapping[str, Any]) -
 def _rewritten(request: MessagesRequest, messages: Sequence[Message], *, keeps_thinking: bool) -> dict[str, Any]:
     """Return the changed members: the messages to send and, if it changed, ``system``.
 
-    Views of one message are joined; then thinking is removed if it must be, results and user messages get the order that the API
-    demands, and cache marks of blocks that are not sent move to blocks that are.
+    Views of one message are joined. Then thinking is removed if it must be, and results and user messages get the order that the API
+    demands. Cache marks of blocks that are not sent move to blocks that are sent.
     """
     changes: dict[str, Any] = {}
     sent = [_unchanged(request, at) for at in range(max(request.compacted[0], 0))]

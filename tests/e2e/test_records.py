@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from gateway.serve.answers.relay import STREAM_TAIL
+from gateway.serve.answers.tail import STREAM_TAIL
 from gateway.standin import Raw, StandIn
 from gateway.standin.answers import EVENTS, JSON
 from tests import fakes, raw

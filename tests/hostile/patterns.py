@@ -34,7 +34,7 @@ class Site:
 def lazily() -> None:
     """Ask for the patterns that are only made when they are first needed."""
     importlib.import_module("providers.overflow.signs").prepare()
-    importlib.import_module("gateway.context.life.evidence")._number_contexts("12 tokens", 12)
+    importlib.import_module("gateway.context.life.refusal_numbers")._number_contexts("12 tokens", 12)
 
 
 def sites() -> Iterator[Site]:

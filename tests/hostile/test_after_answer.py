@@ -8,8 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.context.life.states import Answered, Measured, Refused
+from gateway.serve import chat as driver
 from gateway.serve.answers import answer, relay
-from gateway.serve.request import measure, outcome, places, summary, uncounted_bill, work
+from gateway.serve.request import measure, outcome, places, sending, summary, uncounted_bill
 from gateway.standin import Raw, StandIn
 from gateway.state.learning import Learning
 from tests import raw
@@ -37,7 +38,7 @@ PARTS: list[tuple[str, Any, str, dict[str, Any]]] = [
     ("counting", (measure, "task_for"), "fold", LONG),
     ("looking up a summary", (summary, "with_summary"), "fold", LONG),
     ("folding", (Measured, "make_attempt"), "fold", LONG),
-    ("the table of transitions", (work, "advance"), "life", SHORT),
+    ("the table of transitions", (driver, "advance"), "life", SHORT),
     ("finding places", (places, "places_for"), "places", SHORT),
 ]
 
@@ -80,12 +81,12 @@ async def test_a_refusal_is_handed_on_or_retried_whatever_fails(gateway, monkeyp
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_provider_whose_reading_fails_still_delivers(gateway, standin, monkeypatch, reader, stream):
     running = await gateway(standin, CONFIG)
-    called = work.peek
+    called = sending.peek
 
     async def peek(target: Any, *rest: Any) -> Any:
         return await called(replace(target, provider=replace(target.provider, **{reader: broken})), *rest)
 
-    monkeypatch.setattr(work, "peek", peek)
+    monkeypatch.setattr(sending, "peek", peek)
     answer = await running.chat({**SHORT, "stream": stream, "stream_options": {"include_usage": True}})
     assert answer.status == 200
     await is_counted(running, {"read_refusal": "refusal", "read_usage": "usage"}[reader])

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from gateway.context.life.evidence import is_echo
+from gateway.context.life.refusal_numbers import is_echo
 from gateway.standin import StandIn
 from gateway.wire import chat, messages_edits, piecewise, responses_edits
 from gateway.wire.chat import CHAT

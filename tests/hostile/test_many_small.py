@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from gateway.serve.answers.relay import LONGEST_READ_ALONG
+from gateway.serve.answers.tail import LONGEST_READ_ALONG
 from gateway.serve.incoming.connection import FRAMES_AT_ONCE
 from tests import fakes, raw
 from tests.hostile.wire import connected, head, until

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from gateway.context.count.counter import Counter
 from gateway.context.count.message_cost import scaled
 from gateway.context.cut.policy import Policy
+from gateway.context.life.attempt import Attempt
 from gateway.context.life.ladder import certainly_too_long, first_attempt, next_attempt
 from gateway.context.life.replies import OutputLimit, StatedNumbers
-from gateway.context.life.task import Attempt, Task
+from gateway.context.life.task import Task
 from gateway.wire import chat as wire
 from gateway.wire.message import dumps, text_of
 from tests.fakes import assistant, call, result, system, user

@@ -159,7 +159,7 @@ async def test_a_failure_of_our_own_hands_on_the_refusal(monkeypatch):
     async def broken(*_):
         raise RecursionError("forced")
 
-    monkeypatch.setattr(socket_retry, "decide", broken)
+    monkeypatch.setattr(socket_retry, "DECISIONS", dict.fromkeys(socket_retry.DECISIONS, broken))
     async with talking([[*BEGUN, refused(9000)]]) as (_, socket, got):
         await socket.send_json(create(120))
         assert await heard(socket, 3) == [*BEGUN, refused(9000)]

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from gateway.command.replay.logs import Batch, body_in
 from gateway.config import Settings
 from gateway.context.life import identity, ladder
-from gateway.context.life.task import Attempt, Task
+from gateway.context.life.attempt import Attempt
+from gateway.context.life.task import Task
 from gateway.serve.admin.explain import task_of
 from gateway.serve.gateway import Gateway
 from gateway.serve.record import LONGEST_NAME

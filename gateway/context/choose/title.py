@@ -12,7 +12,7 @@ from gateway.context.weigh.line_pool import LinePool
 HEADER_TOKENS: Final = 80
 """The most tokens of a header."""
 SEARCHED_LINES: Final = 12
-"""Lines at the beginning of a result among which its header or title is. Menus and notices stand around a title."""
+"""Lines at the beginning of a result among which its header or title is. Menus and notices are around a title."""
 TITLE_TOKENS: Final = 40
 """The most tokens of a title."""
 MOST_REPEATS: Final = 3

@@ -14,7 +14,7 @@ class Counter(msgspec.Struct, frozen=True):
     """The functions that count tokens for one model; both are pure and cached by content.
 
     ``message`` includes the per-message overhead of the template; ``text`` counts a bare text. A counter whose numbers
-    move only in coarse steps is *stable*; only a stable counter decides where a cut stands.
+    move only in coarse steps is *stable*; only a stable counter decides where a cut is.
     """
 
     message: Callable[[Message], int]

@@ -1,1 +1,17 @@
-"""Decide where a conversation is cut."""
+"""Decide where a conversation is cut.
+
+In the order of use:
+
+- `turns`: the turns and steps of the messages. `units`: the smallest parts that are kept or folded, and the values of a cut.
+- `budget`, `policy`, `rungs`: how much room there is, what the operator wants, and how strict the fold is.
+- `layout`: everything that is decided before a text is written. It calls the files below.
+- `replay`: the conversation's growth, unit by unit. `next_cut`: the cut that follows when the room is full.
+- `cost_sums`, `unit_limits`, `shares`, `calling`: what a cut costs, how large one unit may be, how the room is shared, and whether tools
+  are called often.
+
+Used by these and by others:
+
+- `question`: the messages of the current question, and whether they can be sent whole.
+- `media_and_reasoning`: what is dropped first from an old message.
+- `summary`: a model's text instead of the oldest messages. `foresight`: which messages the next summary should cover.
+"""

@@ -11,8 +11,8 @@ class Policy(msgspec.Struct, frozen=True):
     """The part of ``fold:`` in the configuration that the core needs; shares are of the room, 0 to 1."""
 
     low_water: float = 0.6
-    """Share of the room that may stand after old results were trimmed, so that it can stand for several turns; else turns
-    are folded."""
+    """Share of the free room that may be filled after old results were trimmed. If more is filled, units are folded: otherwise the
+    next turns would soon fill the room again."""
     margin: float = 0.02
     """Share of the window kept free because a count may be too low. An exact count may use less."""
     max_turns: int | None = None

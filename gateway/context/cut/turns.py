@@ -18,7 +18,7 @@ class Turn(NamedTuple):
 
     user: tuple[int, ...]
     steps: tuple[tuple[int, ...], ...]
-    """The steps: each is an assistant message with all its results, or a plain assistant message. A late result stands in front of the
+    """The steps: each is an assistant message with all its results, or a plain assistant message. A late result comes before the
     step with its call."""
 
     @property
@@ -45,7 +45,7 @@ def split(messages: Sequence[Message]) -> Structure:
 
     A user message between a call and its result does not begin a turn: a cut before it would separate the two (case 7).
     A message that continues an earlier one belongs to its step. A result without a call belongs to the step before it. A late result is
-    a step where it stands, and takes the step of its call there: a job that runs for many turns does not join them.
+    a step at its own position, and the step of its call moves there: so a job that runs for many turns does not join them.
     """
     callers = callers_of(messages)
     late = {index: caller for index, caller in callers.items() if LATE in messages[index]}

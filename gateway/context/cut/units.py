@@ -17,7 +17,7 @@ class Unit(NamedTuple):
     turn: int
     step: int
     indices: tuple[int, ...]
-    """The messages; the first one is where the unit stands. A call of an earlier turn follows its late result."""
+    """The messages. The first one tells the unit's position in the conversation. A call of an earlier turn follows its late result."""
     cost: int
     trimmed_cost: int
     """Without reasoning and media, with large results shortened."""

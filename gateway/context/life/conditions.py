@@ -1,7 +1,11 @@
 """The conditions of the table of transitions (`gateway.context.life.transitions`).
 
-In their names, *off* and *observing* are modes, *uncounted* is a request whose tokens were not counted, *faulty* is an answer after
-which another place is tried, and *larger* are models with a larger window.
+Words in their names:
+
+- *off*, *observing*: modes.
+- *uncounted*: the tokens of the request were not counted.
+- *faulty*: the answer is an error that another place may not give.
+- *larger*: models with a larger window.
 """
 
 from gateway.context.life.events import AttemptMade, Event, PartFailed, ReplyCame

@@ -1,32 +1,14 @@
 """The events that move a request from one state to the next: each says what one step of the driver found."""
 
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
+from gateway.context.life.attempt import Attempt
 from gateway.context.life.lessons import Lesson
+from gateway.context.life.place import Place
 from gateway.context.life.replies import Reply
-from gateway.context.life.task import Attempt, Task
-
-
-class Place(Protocol):
-    """One upstream and model that may answer a request: the part of its facts that decisions need."""
-
-    @property
-    def upstream(self) -> str:
-        """The upstream's configured name."""
-
-    @property
-    def model(self) -> str:
-        """The model's name at the upstream."""
-
-    @property
-    def window(self) -> int:
-        """Its context window, in tokens."""
-
-    @property
-    def max_retries(self) -> int:
-        """The number of calls after the first one for a refused request."""
+from gateway.context.life.task import Task
 
 
 class PlacesFound(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ This file only decides: it takes the numbers of a refusal and returns an attempt
 refused one, in messages or in requested output. If nothing smaller is left, the result is None.
 """
 
-from math import ceil, log
+from math import ceil
 from typing import Final
 
 from msgspec import structs
@@ -13,9 +13,10 @@ from gateway.context.cache.marking import NO_TERMS
 from gateway.context.count.message_cost import scaled
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.rungs import RUNGS
-from gateway.context.life.evidence import MOST_COUNT_RATIO
+from gateway.context.life.attempt import Attempt
+from gateway.context.life.refusal_numbers import MOST_COUNT_RATIO, stated_prompt
 from gateway.context.life.replies import Numbers, OutputLimit, StatedNumbers, ThinkingRejected
-from gateway.context.life.task import Attempt, Task
+from gateway.context.life.task import Task
 from gateway.context.write.draft import Step
 from gateway.context.write.folding import fold_conversation
 from gateway.wire.format import Conversation, Edits
@@ -156,25 +157,6 @@ def _cap(task: Task, refusal: StatedNumbers, stated: int | None, ours: int, outp
     return _cautious_cap(task, ours, None) if contradicts_refusal else None
 
 
-def stated_prompt(refusal: StatedNumbers, attempt: Attempt, output_limit: int | None) -> int | None:
-    """Return the prompt's tokens by the upstream's count; None when it states none that is exact."""
-    if not refusal.exact:
-        return None
-    if refusal.prompt is not None:
-        return refusal.prompt
-    if refusal.excess is not None and refusal.total is None:
-        return (refusal.limit or attempt.window) + refusal.excess
-    if refusal.total is None:
-        return None
-    if refusal.completion is not None:
-        return max(refusal.total - refusal.completion, 1)
-    # Many sums include the requested output without saying so: believe the interpretation nearer to our own count.
-    candidates = [refusal.total]
-    if output_limit and output_limit < refusal.total:
-        candidates.append(refusal.total - output_limit)
-    return min(candidates, key=lambda tokens: abs(log(max(tokens, 1) / max(attempt.prompt, 1))))
-
-
 def _cautious_cap(task: Task, ours: int, limit: int | None) -> int:
     """Return the limit of the next prompt, by our own count, when the upstream does not state by how much it was too
     long."""
@@ -188,7 +170,7 @@ def _cautious_cap(task: Task, ours: int, limit: int | None) -> int:
 
 
 def budget_of(task: Task) -> Budget:
-    """Return the budget of a first fold, which decides where its cut stands."""
+    """Return the budget of a first fold, which decides where its cut is."""
     return _budget(task, task.window, task.reserve)
 
 

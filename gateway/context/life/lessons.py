@@ -12,10 +12,11 @@ import msgspec
 from msgspec.structs import replace
 
 from gateway.context.count.tokens import Anchor
-from gateway.context.life import evidence, identity, ladder
-from gateway.context.life.evidence import LastRequest, SentCount
+from gateway.context.life import bills, identity, refusal_numbers
+from gateway.context.life.attempt import Attempt
+from gateway.context.life.bills import LastRequest, SentCount
 from gateway.context.life.replies import StatedNumbers
-from gateway.context.life.task import Attempt, Task
+from gateway.context.life.task import Task
 
 TRUNCATED: Final = "truncated"
 ACCEPTED: Final = "accepted"
@@ -163,12 +164,12 @@ def from_refusal(
     """Return the lessons of a refusal as too long. ``refusal_body`` is its decoded body: if it repeats the request, its numbers prove
     nothing."""
     count, limit = sent.count, refusal.limit
-    prompt = ladder.stated_prompt(refusal, attempt, sent.output)
-    window = evidence.plausible_window(count.counted, count.error, limit, prompt, sent.output)
-    size = prompt if evidence.plausible_prompt(count.counted, prompt) and not count.has_upper_bounds else None
+    prompt = refusal_numbers.stated_prompt(refusal, attempt, sent.output)
+    window = refusal_numbers.plausible_window(count.counted, count.error, limit, prompt, sent.output)
+    size = prompt if refusal_numbers.plausible_prompt(count.counted, prompt) and not count.has_upper_bounds else None
     if count.request.refers_elsewhere or (not window and size is None):
         return ()  # part of the refused prompt is outside the body: nothing follows for the window
-    if evidence.is_echo(refusal_body, count.request, limit, refusal.prompt or refusal.total or refusal.excess):
+    if refusal_numbers.is_echo(refusal_body, count.request, limit, refusal.prompt or refusal.total or refusal.excess):
         return ()
     found: list[Lesson] = []
     if window and limit is not None and limit < sent.window:
@@ -195,7 +196,7 @@ def from_answer(sent: Sent, bill: BilledPrompt | None, *, limit_unknown: bool = 
     limit."""
     if bill is None:
         return Learned((_accepted_size(sent, None),)) if limit_unknown else NOTHING_LEARNED
-    verdict = evidence.judge(sent.count, bill.prompt, bill.cached, sent.last_request)
+    verdict = bills.judge(sent.count, bill.prompt, bill.cached, sent.last_request)
     if verdict == "suspect":
         return NOTHING_LEARNED if sent.has_erratic_bills else _lessons_of_suspect_bill(sent, bill)
     if verdict == "unclear":
@@ -235,7 +236,7 @@ def _lessons_of_suspect_bill(sent: Sent, bill: BilledPrompt) -> Learned:
     if last.suspicions < SUSPICIONS_BEFORE_WARNING:
         return Learned((seen,))
     warning = f"{TRUNCATED}; sent={sent.count.prompt}; read={bill.prompt}"
-    window = evidence.window_like(bill.prompt)
+    window = bills.window_like(bill.prompt)
     smaller = SmallerFold(
         upstream=sent.upstream, model=sent.model, scope=sent.scope, conversation=name,
         tokens=window, billed=bill.prompt, counted=sent.count.counted, sign=TRUNCATED,

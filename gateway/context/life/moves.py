@@ -13,11 +13,11 @@ from gateway.context.life.events import (
     FitProven,
     NoReply,
     PartFailed,
-    Place,
     PlacesFound,
     ReplyCame,
 )
 from gateway.context.life.lessons import StatedWindow
+from gateway.context.life.place import Place
 from gateway.context.life.replies import Refusal, StatedNumbers
 from gateway.context.life.states import (
     Answered,

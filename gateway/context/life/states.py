@@ -21,10 +21,12 @@ from typing import Final, Literal
 import msgspec
 
 from gateway.context.life import ladder, lessons
-from gateway.context.life.events import AttemptMade, Place, ReplyCame
+from gateway.context.life.attempt import Attempt
+from gateway.context.life.events import AttemptMade, ReplyCame
 from gateway.context.life.lessons import NOTHING_LEARNED, BilledPrompt, Learned, Lesson
+from gateway.context.life.place import Place
 from gateway.context.life.replies import OutputLimit, Refusal, Reply, StatedNumbers
-from gateway.context.life.task import Attempt, Task
+from gateway.context.life.task import Task
 from gateway.wire.format import Conversation
 
 Mode = Literal["enforce", "observe", "off"]

@@ -1,4 +1,4 @@
-"""A task is one counted request that must fit one place; an attempt is a form of it that can be sent.
+"""A task is one counted request that must fit one place.
 
 The gateway and the library make their tasks here, so that both keep the same tokens free.
 """
@@ -15,8 +15,8 @@ from gateway.context.count.tokens import TokenCount
 from gateway.context.cut.layout import Source
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.summary import Summary
-from gateway.context.life.evidence import LastRequest
-from gateway.context.write.draft import Draft, Step
+from gateway.context.life.attempt import Attempt
+from gateway.context.life.bills import LastRequest
 from gateway.wire.format import Conversation, output_limit_of
 from gateway.wire.message import Message
 
@@ -55,7 +55,7 @@ class Task(msgspec.Struct, frozen=True):
     min_output: int
     """The output is not lowered below this; in a small window, not below an eighth of it."""
     counter: Counter
-    """The stable counter: the only one that decides where a cut stands."""
+    """The stable counter: the only one that decides where a cut is."""
     policy: Policy
     plain_counter: Counter
     """The counter by the vocabulary alone, without anything learned."""
@@ -96,11 +96,11 @@ class Task(msgspec.Struct, frozen=True):
         least = min(self.min_output, max(window // 8, 16))
         return min(least, self.output_limit) if self.output_limit is not None else least
 
-    def messages_of(self, attempt: "Attempt") -> tuple[Message, ...]:
+    def messages_of(self, attempt: Attempt) -> tuple[Message, ...]:
         """Return the messages of an attempt: its own, or the original ones."""
         return attempt.draft.messages if attempt.draft else self.request.messages
 
-    def output_of(self, attempt: "Attempt") -> int | None:
+    def output_of(self, attempt: Attempt) -> int | None:
         """Return the output limit of an attempt: the lowered one, or the client's; None without one."""
         return attempt.output if attempt.output is not None else self.output_limit
 
@@ -108,35 +108,6 @@ class Task(msgspec.Struct, frozen=True):
     def fits(self) -> bool:
         """Return whether the request may be sent unchanged. Equality fits."""
         return self.prompt + self.reserve + self.margin <= self.window
-
-
-class Attempt(msgspec.Struct, frozen=True):
-    """A request to send: its bytes and how they were made. ``prompt`` is our count of it, in tokens."""
-
-    body: bytes
-    prompt: int
-    window: int
-    rung: int = 0
-    """Its place in `RUNGS`."""
-    ratio: float = 1.0
-    """The factor of the stable count, after a refusal proved it too low."""
-    draft: Draft | None = None
-    output: int | None = None
-    """The lowered output limit; None when the client's own holds."""
-    steps: tuple[Step, ...] = ()
-    keeps_thinking: bool = True
-    """False when all signed thinking was removed, because the upstream did not accept it."""
-    may_drop_thinking: bool = False
-    """Whether signed thinking follows another conversation than the one it was made in, and the upstream may drop it."""
-
-    @property
-    def turns_folded(self) -> int:
-        return self.draft.turns_folded if self.draft else 0
-
-    @property
-    def altered(self) -> bool:
-        """Return whether it differs from the client's request. If a count is too high, a fold may change nothing."""
-        return self.output is not None or (self.draft is not None and bool(self.steps))
 
 
 class Measurement(NamedTuple):

@@ -1,1 +1,8 @@
-"""Weigh the lines of a folded part: which are new, repeated, replaced or standing wishes, and the worth of each."""
+"""Weigh the lines of a folded part: which are new, repeated, replaced or standing wishes, and the worth of each.
+
+- `line_pool`: all lines of a folded part, with what is known of each. It uses the other files.
+- `tally`: where each word is: in the user's sentences, in calls, in results.
+- `changes`: statements that newer ones have replaced.
+- `standing_wishes`: wishes of the user, and what revokes them.
+- `speakers`: whose words answer a question.
+"""

@@ -1,1 +1,15 @@
-"""Write the text that replaces the folded part, and the messages to send."""
+"""Write the text that replaces the folded part, and the messages to send.
+
+- `compress`: the entrance: an earlier draft, or a fold. `draft_cache` keeps drafts. `draft`: the values of an unfinished and a finished fold.
+- `fold`: the stages of a fold. It calls the files below.
+- `kept`: the kept messages, whole or shortened.
+- `replacement`: the note and the quotes for all others. `note`: insert them into the messages.
+- `readings`, `pools`: the folded messages as lines.
+- `quote_room`: how much room a question gets. `quotes`: the quotes of all questions since the cut. `search`: the lines for one question.
+  `fill`: what fills the rest of its room.
+
+Beside a fold:
+
+- `explain`: what a fold keeps and drops, line by line.
+- `compaction`: the digest of a whole conversation, where the client asks for one.
+"""

@@ -1,4 +1,13 @@
-"""The fold: stages that make a conversation smaller, one after the other, until it fits its room."""
+"""The fold: stages that make a conversation smaller, one after the other, until it fits its room.
+
+From the first value to the last one:
+
+1. `Source`: the conversation and its budget. Its `Layout` says what is kept and what is folded.
+2. The kept messages, whole or shortened (`kept_messages`), and the `Replacement` of the others: a note and quotes (`replacement_of`).
+3. `Sketch`: both together (`first_sketch`). It usually fits.
+4. If it does not, each stage of `STAGES` returns a smaller sketch. The question is shortened last.
+5. `Draft`: the messages to send, and the steps that made them.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
@@ -49,7 +58,7 @@ def fold(source: Source) -> Draft:
 def first_sketch(source: Source, layout: Layout) -> Sketch:
     """Return the sketch of a layout: the kept messages, and a note and quotes for the others.
 
-    Kept turns are set aside for quotes only if the quotes that are found do not fit beside these turns.
+    Turns are set aside for quotes before it is known how many quotes are found. If these fit beside the turns, the turns are kept after all.
     """
     final = with_room_for_quotes(source, layout)
     kept = kept_messages(source, final)
@@ -87,8 +96,10 @@ def _replacement(source: Source, layout: Layout, kept: Mapping[int, Message]) ->
 
 
 def _replacement_when_asked(source: Source, layout: Layout, kept: Mapping[int, Message]) -> Replacement | None:
-    """Return the note and the quotes of the request that ended with the current question. What they set aside stays set aside
-    while the question's turn goes on, so the requests of the turn begin alike."""
+    """Return the note and the quotes of the request that ended with the current question; None if nothing is set aside.
+
+    They decide for the whole turn whether turns are set aside. So all requests of the turn begin alike.
+    """
     if not layout.set_aside:
         return None
     before = {index: message for index, message in kept.items() if index <= layout.question[-1]}

@@ -84,8 +84,8 @@ def source_of(
 
 
 def _carries_note(messages: Sequence[Message], index: int) -> bool:
-    """Return whether a message stands where the gateway adds a message for a note: after pinned messages only, and before a
-    message that is not the user's."""
+    """Return whether a message is at the position where the gateway adds a message for a note: after pinned messages only, and before
+    a message that is not the user's."""
     follows = messages[index + 1].get("role") if index + 1 < len(messages) else "user"
     return follows not in {"user", *PINNED_ROLES} and all(
         message.get("role") in PINNED_ROLES for message in messages[:index]

@@ -1,6 +1,6 @@
 """Insert the note and the quotes into the messages.
 
-They contain words of tools, documents and the assistant, so they stand only in user messages, each in a frame: the
+They contain words of tools, documents and the assistant, so they are only written into user messages, each in a frame: the
 note before the first kept message, quotes after their question. A note stays for many turns and quotes for few. So the
 request up to the newest question is also the beginning of the next request, and a prompt cache can reuse it.
 """

@@ -117,8 +117,8 @@ def _current_quote(
 def _beside_steps(search: Search, kept: Mapping[int, Message], free: int, limit: int | None) -> int:
     """Return the tokens of the current question's quotes, at most ``limit``.
 
-    That is the room that was free when the question was asked. If the steps of its turn take that room, the quotes get three
-    quarters of it, or three quarters of that, and so on. So they stay the same in most requests of the turn.
+    That is the room that was free when the question was asked. When the steps of its turn take some of it, the quotes shrink by a
+    quarter at a time. So they stay the same in most requests of the turn.
     """
     layout, cost = search.layout, search.source.cost
     steps = 0 if layout.ends_with_question else sum([cost(kept[at]) for at in kept if at > layout.question[-1]])

@@ -70,11 +70,11 @@ class Search(msgspec.Struct, frozen=True):
         return self.pool.get_or_make(key, partial(self._find, query))
 
     def find_and_fill(self, query: Query, kept: Mapping[int, Message]) -> Quotes:
-        """Return quotes with the lines that are relevant to the newest message; the rest of its tokens is filled with wishes,
-        if the folded part has many calls with less relevant lines, and with calls and records. An agent that works on its own gets the rest
-        of pages and files first whose passages were found.
+        """Return quotes with the lines that are relevant to the newest message, and fill the rest of its tokens.
 
-        Lines that were cut out of kept messages may be quoted too. They are added last, because the model has not read them yet.
+        The rest is filled with wishes, then with less relevant lines if the folded part has many calls, then with calls and records. For an agent
+        that works on its own, the other parts of the found pages and files come first. Lines that were cut out of kept messages may be
+        quoted too. They are added last, because the model has not read them yet.
         """
         source, first = self.source, self.layout.cut_at_question.first_kept
         pool, still_kept = self._with_shortened(kept)
@@ -216,8 +216,8 @@ def _hidden_lines(
 
 
 def _pool_to_search(source: Source, layout: Layout, pool: LinePool, query: str, known: Collection[str]) -> LinePool:
-    """Return the pool to search. If the old part of ``pool`` is only skimmed, it is another pool, which has only the most relevant
-    old messages, read in full."""
+    """Return the pool to search: ``pool``, if all its messages are read in full. If its old part is only skimmed, return a pool that
+    has the most relevant old messages read in full, and no other old ones."""
     folded = layout.left_out
     skimmed = skimmed_messages(source.messages, folded, FULLY_READ_CHARACTERS)
     if not skimmed:

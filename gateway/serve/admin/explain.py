@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from gateway.context.life import ladder
-from gateway.context.life.task import Attempt, Task
+from gateway.context.life.attempt import Attempt
+from gateway.context.life.task import Task
 from gateway.serve.gateway import Gateway
 from gateway.serve.request import measure
-from gateway.serve.request.places import Place, place_of
+from gateway.serve.request.place import Place, place_of
 from gateway.wire.chat import CHAT
 from gateway.wire.format import Conversation
 

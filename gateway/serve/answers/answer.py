@@ -27,10 +27,10 @@ LONGEST_HEAD: Final = 2**18
 """Bytes of a stream that are held until it carries content."""
 READ_AT_ONCE: Final = 2**10
 """Bytes of a stream's beginning that are read in one step: at most 150 events without content, in 3 ms. 256 KB of them took 350 ms."""
-NO_BODY: Final = frozenset({b"", b"data", b"event", b"id", b"retry"})
-"""What stands before the colon of a line of a stream; nothing in a comment."""
+EVENT_FIELDS: Final = frozenset({b"", b"data", b"event", b"id", b"retry"})
+"""The fields that a line of an event stream may have; the empty one is that of a comment."""
 LONGEST_HOLD_S: Final = 5.0
-"""Seconds from a stream's first byte in which it is held; see `LONGEST_PREAMBLE`."""
+"""Seconds from a stream's first byte in which it is held; see `LONGEST_HEAD`."""
 
 KEPT: Final = 256
 """Values of Content-Type for which it is remembered whether they are a stream's, a number: upstreams send a handful."""
@@ -200,7 +200,7 @@ def _in_steps(events: Events, text: bytes) -> Iterator[list[Event]]:
 def _read_without_events(answer: Answer, failed: Failed) -> None:
     """Read a stream without events: it is empty, or some servers' JSON under a stream's type."""
     text = readable(answer.response, answer.held)
-    answer.empty_stream = all(line.partition(b":")[0].strip() in NO_BODY for line in text.splitlines())
+    answer.empty_stream = all(line.partition(b":")[0].strip() in EVENT_FIELDS for line in text.splitlines())
     if not answer.empty_stream:
         answer.text = text
         answer.refusal = _refusal(answer, text, failed)

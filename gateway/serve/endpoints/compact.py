@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
-from gateway.serve import keys
+from gateway.serve import key_limits, key_models
 from gateway.serve import record as records
 from gateway.serve.answers.answer import EVENTS, Answer
 from gateway.serve.endpoints import upstream_first
@@ -49,8 +49,8 @@ async def compact(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     raw, asked = await upstream_first.read_conversation(gateway, request, RESPONSES)
     if asked is None:
         return await forward(gateway, request, raw)
-    await keys.check_conversation(gateway, request, asked)
-    await keys.reserve_for(gateway, records.of(request), asked, gateway.settings)
+    await key_models.check_conversation(gateway, request, asked)
+    await key_limits.reserve_for(gateway, records.of(request), asked, gateway.settings)
     return await compact_conversation(gateway, request, raw, asked)
 
 
@@ -112,11 +112,11 @@ async def _own_compaction(gateway: Gateway, request: web.BaseRequest, asked: Con
     }
     record = records.of(request)
     record.set_outcome(200)
-    marks = record.marks(gateway, "fold")
+    headers = record.own_headers(gateway, "fold")
     if not asked.stream:
-        return web.Response(body=orjson.dumps(response), headers=marks, content_type=errors.JSON)
+        return web.Response(body=orjson.dumps(response), headers=headers, content_type=errors.JSON)
     body = b"".join(_event(number, event) for number, event in enumerate(_events(response)))
-    return web.Response(body=body, headers=marks, content_type=EVENTS)
+    return web.Response(body=body, headers=headers, content_type=EVENTS)
 
 
 def _events(response: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
-from gateway.serve import keys
+from gateway.serve import key_models
 from gateway.serve import record as records
 from gateway.serve.endpoints import upstream_first
 from gateway.serve.endpoints.passthrough import forward
@@ -35,7 +35,7 @@ async def count(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespons
     raw, asked = await upstream_first.read_conversation(gateway, request, PATHS[request.rel_url.raw_path])
     if asked is None:
         return await forward(gateway, request, raw)
-    await keys.check_conversation(gateway, request, asked)
+    await key_models.check_conversation(gateway, request, asked)
     upstream_first.set_record(gateway, request, raw, asked)
     with await upstream_first.send(gateway, request, raw, asked) as answer:
         if answer.status not in MISSING_STATUSES:
@@ -48,4 +48,4 @@ async def _own_count(gateway: Gateway, request: web.BaseRequest, asked: Conversa
     body = orjson.dumps({**_FRAMES[asked.format.name], "input_tokens": task.prompt})
     record = records.of(request)
     record.set_outcome(200)
-    return web.Response(body=body, headers=record.marks(gateway, "none"), content_type=errors.JSON)
+    return web.Response(body=body, headers=record.own_headers(gateway, "none"), content_type=errors.JSON)

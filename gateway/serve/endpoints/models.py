@@ -15,13 +15,13 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from gateway.config import is_pattern
-from gateway.serve import keys
+from gateway.serve import key_models, keys
 from gateway.serve import record as records
 from gateway.serve.answers.answer import readable
 from gateway.serve.endpoints.passthrough import forward
 from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming import errors
-from gateway.serve.request.places import place_of
+from gateway.serve.request.place import place_of
 from gateway.upstream.client import Target, UpstreamCall, UpstreamUnreachable
 from gateway.upstream.response import read_body
 from providers.model_list import LONGEST_LIST_BYTES, Entry, read_named_entries
@@ -42,11 +42,11 @@ async def models(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespon
     setup = gateway.setup
     alias = unquote(request.rel_url.raw_path.removeprefix(PATH).removeprefix("/"))
     if alias:
-        keys.check_model(request, alias)
+        key_models.check_model(request, alias)
         known = alias in setup.settings.models and setup.settings.route(alias).name != alias
         return _json(gateway, request, own_entry(gateway, setup, alias)) if known else await forward(gateway, request)
     names = [name for name in setup.settings.models if not is_pattern(name)]
-    if len(setup.targets) == 1 and not names and not keys.is_restricted(request):
+    if len(setup.targets) == 1 and not names and not key_models.is_restricted(request):
         return await forward(gateway, request)
     order = sorted(setup.targets.values(), key=lambda target: target.name != setup.settings.default_upstream)
     lists = await asyncio.gather(*(_listed(gateway, target, _headers(setup, target, request)) for target in order))
@@ -61,12 +61,12 @@ async def models(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespon
     return _json(
         gateway,
         request,
-        {"object": "list", "data": [each for name, each in entries.items() if keys.allows_model(request, name)]},
+        {"object": "list", "data": [each for name, each in entries.items() if key_models.allows_model(request, name)]},
     )
 
 
 def _json(gateway: Gateway, request: web.BaseRequest, value: object) -> web.Response:
-    headers = records.of(request).marks(gateway, "none")
+    headers = records.of(request).own_headers(gateway, "none")
     return web.Response(body=orjson.dumps(value), headers=headers, content_type=errors.JSON)
 
 

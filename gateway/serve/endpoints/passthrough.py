@@ -13,10 +13,11 @@ import msgspec
 from aiohttp import web
 from msgspec.structs import replace
 
-from gateway.serve import keys
+from gateway.serve import key_limits, key_models, keys
 from gateway.serve import record as records
 from gateway.serve.answers.answer import Answer
-from gateway.serve.answers.relay import STREAM_TAIL, Tail, ends_in, relay, tail_of, usage_in
+from gateway.serve.answers.relay import relay
+from gateway.serve.answers.tail import STREAM_TAIL, Tail, has_last_event, tail_of, usage_in
 from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.body import decompress, read, read_ahead, reading_size
 from gateway.serve.incoming.errors import ClientError
@@ -88,7 +89,7 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
         return await _relayed(gateway, request, answer, record)
 
 
-class _Asked(NamedTuple):
+class _Named(NamedTuple):
     """A request, its body, and the models that it names."""
 
     request: web.BaseRequest
@@ -97,32 +98,41 @@ class _Asked(NamedTuple):
     url_model: str
 
 
-async def _read_models(gateway: Gateway, request: web.BaseRequest, body: bytes | None) -> _Asked:
-    """Read the models that a request names, as far as they must be known. Raises ClientError when the key is not for them."""
+async def _read_models(gateway: Gateway, request: web.BaseRequest, body: bytes | None) -> _Named:
+    """Read the models that a request names, as far as they must be known. Raises ClientError when the key is not for them.
+
+    A model is named by a deployment in the path, by the URL's query, or in the body:
+
+    - A deployment decides: it is written into the body where that is possible.
+    - If the model decides the upstream or whether the key is for it, the body is read. It may not name another one than the URL.
+    - If the default upstream has the model in its URLs, the body is read for it.
+    - If only some model has another name at its upstream, the body is read for that name, where it can be.
+    - In all other cases no model is read from the body.
+    """
     setup, record = gateway.setup, records.of(request)
-    url_model, must_know_model = only_model(setup, request), keys.must_know_model(setup, request)
-    payload = await _payload(setup, request, body, must_know_model=must_know_model)
+    url_model, must_know_model = only_model(setup, request), key_models.must_know_model(setup, request)
+    payload = await _body_to_send(setup, request, body, must_know_model=must_know_model)
     if not isinstance(payload, bytes):
         if url_model or _shows_models(request):
-            keys.check_model(request, url_model)
-        return _Asked(request, payload, NO_MODEL, url_model)
+            key_models.check_model(request, url_model)
+        return _Named(request, payload, NO_MODEL, url_model)
     record.body_bytes = len(payload)
     body_model = NO_MODEL
     if record.deployment and takes_model(request):
         body_model = record.deployment
         request, payload = await with_model(gateway, request, payload, body_model)
     if record.deployment and path_decides(gateway, request, record.deployment):
-        return _Asked(request, payload, body_model, url_model)
-    if must_know_model or (_is_in_url(setup) and not url_model):
-        body_model = await _model(gateway, request, payload)
+        return _Named(request, payload, body_model, url_model)
+    if must_know_model or (_default_has_model_in_url(setup) and not url_model):
+        body_model = await _model_in_body(gateway, request, payload)
     elif setup.has_aliases and not body_model:
-        body_model = await _alias(setup, gateway, request, payload)
+        body_model = await _aliased_model(setup, gateway, request, payload)
     if must_know_model and url_model and body_model not in (NO_MODEL, url_model):
         raise _unclear("The URL and the body name two models")
-    keys.check_model(request, body_model)
-    if keys.is_restricted(request):
-        keys.check_models(request, await _found(gateway, request, payload, other_models))
-    return _Asked(request, payload, body_model, url_model)
+    key_models.check_model(request, body_model)
+    if key_models.is_restricted(request):
+        key_models.check_models(request, await _find_in_body(gateway, request, payload, other_models))
+    return _Named(request, payload, body_model, url_model)
 
 
 async def _set_why(gateway: Gateway, request: web.BaseRequest, body: bytes | None) -> None:
@@ -146,7 +156,7 @@ def _shows_models(request: web.BaseRequest) -> bool:
     return not _is_below_v1(request) or request.rel_url.raw_path.rstrip("/").lower() in LISTS
 
 
-def _is_in_url(setup: Setup) -> bool:
+def _default_has_model_in_url(setup: Setup) -> bool:
     """Return whether the default upstream has the model in its URLs."""
     return setup.targets[setup.settings.default_upstream].model_in_url
 
@@ -163,9 +173,9 @@ async def _reserve(gateway: Gateway, request: web.BaseRequest, record: Record, w
     """Reserve what the request may take of its key's tokens. Raises RateLimited."""
     path = request.rel_url.raw_path
     if request.method == "POST" and (writes_text(path) or format_of(path) is not None):
-        await keys.reserve(gateway, record, record.body_bytes, window, None)
+        await key_limits.reserve(gateway, record, record.body_bytes, window, None)
     elif "json" in request.headers.get("Content-Type", "") and not path.startswith(WITHOUT_MODEL):
-        await keys.reserve(gateway, record, record.body_bytes, window, 0)
+        await key_limits.reserve(gateway, record, record.body_bytes, window, 0)
 
 
 def only_model(setup: Setup, request: web.BaseRequest) -> str:
@@ -175,7 +185,7 @@ def only_model(setup: Setup, request: web.BaseRequest) -> str:
         named.add(deployment)
     if len(named) <= 1:
         return check_name(named.pop()) if named else NO_MODEL
-    if keys.must_know_model(setup, request):
+    if key_models.must_know_model(setup, request):
         raise _unclear("The URL names two models")
     return check_name(deployment)
 
@@ -187,12 +197,12 @@ def _unclear(problem: str) -> ClientError:
 
 
 async def _relayed(gateway: Gateway, request: web.BaseRequest, answer: Answer, record: Record) -> web.StreamResponse:
-    limited = keys.limits_tokens(record)
+    limited = key_limits.limits_tokens(record)
     tail = _tail(request, answer) if limited else Tail(SMALL_ANSWER)
     try:
-        relayed = await relay(request, answer, record.marks(gateway, "none"), tail)
+        relayed = await relay(request, answer, record.own_headers(gateway, "none"), tail)
     except (asyncio.CancelledError, ConnectionResetError):
-        whole = ends_in(answer, tail.text(), gateway.failed)
+        whole = has_last_event(answer, tail.text(), gateway.failed)
         record.set_outcome(answer.status, "" if whole else "client_gone")
         raise
     finally:
@@ -217,27 +227,27 @@ def _usage(gateway: Gateway, request: web.BaseRequest, answer: Answer, tail: byt
     return usage_in(answer, tail, gateway.failed)
 
 
-async def _payload(setup: Setup, request: web.BaseRequest, body: bytes | None, *, must_know_model: bool) -> Body:
+async def _body_to_send(setup: Setup, request: web.BaseRequest, body: bytes | None, *, must_know_model: bool) -> Body:
     """Return the body to send: whole if its model must be known or may have to be written, otherwise a stream."""
     if body is not None or not request.can_read_body:
         return body
     limits = setup.settings.server
     if request.rel_url.raw_path.startswith(WITHOUT_MODEL):
         return request.content
-    if _is_read(setup, request, must_know_model=must_know_model):
+    if _must_be_read(setup, request, must_know_model=must_know_model):
         return await read(request, limits)
     if setup.has_aliases and not records.of(request).deployment and (request.content_length or 0) <= limits.max_body:
         return await read_ahead(request, limits)
     return request.content
 
 
-def _is_read(setup: Setup, request: web.BaseRequest, *, must_know_model: bool) -> bool:
+def _must_be_read(setup: Setup, request: web.BaseRequest, *, must_know_model: bool) -> bool:
     """Return whether a body must be read: its size or its model must be known, or a model written into it or into the upstream's URL."""
     if must_know_model or _hides_size(request):
         return True
     if deployment := records.of(request).deployment:
         return takes_model(request) and not (is_multipart(request) and setup.target_of(deployment).model_in_url)
-    return _is_in_url(setup)
+    return _default_has_model_in_url(setup)
 
 
 def _hides_size(request: web.BaseRequest) -> bool:
@@ -246,7 +256,7 @@ def _hides_size(request: web.BaseRequest) -> bool:
         request.method == "POST"
         and request.content_length is None
         and writes_text(request.rel_url.raw_path)
-        and keys.limits_tokens(records.of(request))
+        and key_limits.limits_tokens(records.of(request))
     )
 
 
@@ -258,7 +268,9 @@ def _is_json(request: web.BaseRequest, body: bytes, gateway: Gateway) -> bool:
     return True
 
 
-async def _found(gateway: Gateway, request: web.BaseRequest, body: bytes, find: Callable[[bytes, str], Found]) -> Found:
+async def _find_in_body(
+    gateway: Gateway, request: web.BaseRequest, body: bytes, find: Callable[[bytes, str], Found]
+) -> Found:
     """Return what ``find`` finds in a body, decompressed, of a content type. Raises ClientError when it is too large."""
     kind = request.headers.get("Content-Type", "")
 
@@ -272,18 +284,18 @@ def _model_reader(request: web.BaseRequest) -> Callable[[bytes, str], str | None
     return model_of_session if request.rel_url.raw_path == CLIENT_SECRETS else model_in
 
 
-async def _alias(setup: Setup, gateway: Gateway, request: web.BaseRequest, body: bytes) -> str:
+async def _aliased_model(setup: Setup, gateway: Gateway, request: web.BaseRequest, body: bytes) -> str:
     """Return the model in a body if it has another name at its upstream, else "". A body in which none is found is sent as it came."""
     try:
-        model = await _found(gateway, request, body, _model_reader(request))
+        model = await _find_in_body(gateway, request, body, _model_reader(request))
     except ClientError:
         return NO_MODEL
     return model if model and setup.settings.route(model).name != model else NO_MODEL
 
 
-async def _model(gateway: Gateway, request: web.BaseRequest, body: bytes) -> str:
+async def _model_in_body(gateway: Gateway, request: web.BaseRequest, body: bytes) -> str:
     """Return the model in a body, "" when it names none. Raises ClientError when it cannot be read."""
-    model = await _found(gateway, request, body, _model_reader(request))
+    model = await _find_in_body(gateway, request, body, _model_reader(request))
     if model is None:
         raise ClientError(
             400,

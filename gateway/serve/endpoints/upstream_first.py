@@ -11,7 +11,7 @@ from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.body import read
 from gateway.serve.request import measure
 from gateway.serve.request.conversation import conversation_in
-from gateway.serve.request.places import Place, place_of
+from gateway.serve.request.place import Place, place_of
 from gateway.upstream.client import Target
 from gateway.wire.format import Conversation, Edits, Format
 
@@ -46,7 +46,7 @@ async def send(gateway: Gateway, request: web.BaseRequest, raw: bytes, asked: Co
 async def forward_answer(gateway: Gateway, request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
     """Forward the upstream's own answer to the client."""
     record = records.of(request)
-    relayed = await relay(request, answer, record.marks(gateway, "none"))
+    relayed = await relay(request, answer, record.own_headers(gateway, "none"))
     record.set_outcome(answer.status, relayed.error)
     return relayed.response
 

@@ -174,8 +174,11 @@ def _deployed(path: str) -> _Deployed | None:
 
 
 def _with_v1(path: str) -> str:
-    """Return a path with exactly one ``/v1``: Anthropic's libraries add it to the base URL, OpenAI's do not. The documented part
-    behind it is in small letters, so that a server that does not tell case gets nothing that we took for another endpoint."""
+    """Return a path with exactly one ``/v1``: Anthropic's libraries add it to the base URL, OpenAI's do not.
+
+    The documented part behind it is written in small letters: some servers do not tell case, and would serve another endpoint than the
+    one that we have checked.
+    """
     while path.startswith("/v1/v1/"):
         path = path.removeprefix("/v1")
     has_v1 = path.startswith("/v1/")

@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-from gateway.context.life.task import Attempt, Task
+from gateway.context.life.attempt import Attempt
+from gateway.context.life.task import Task
 from gateway.context.write.draft import NOTE_STAGES, QUOTES_STAGE, Draft
 from gateway.observe.exchange import Lost, Parts
 from gateway.wire.message import PINNED_ROLES, Message, media_parts

@@ -3,20 +3,22 @@
 A failure of our own is counted and logged, and becomes an event, so that the client is still served.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Protocol, assert_never
+from types import MappingProxyType
+from typing import Any, Final, Protocol
 
 import structlog
 
+from gateway.context.life.attempt import Attempt
 from gateway.context.life.events import FIT_PROVEN, AttemptMade, Counted, Event, PartFailed
 from gateway.context.life.lessons import Lesson
-from gateway.context.life.states import Chosen, Measured, Refused, Uncounted, Undecided, fault_of
-from gateway.context.life.task import Attempt, Task
+from gateway.context.life.states import Chosen, Measured, Refused, Uncounted, fault_of
+from gateway.context.life.task import Task
 from gateway.serve.gateway import Gateway
 from gateway.serve.request import measure, summary
 from gateway.serve.request.contents import AttemptContents, contents_of
-from gateway.serve.request.places import place_at
+from gateway.serve.request.place import place_at
 
 log = structlog.get_logger(__name__)
 
@@ -35,22 +37,7 @@ class Decidable(Protocol):
     contents: AttemptContents | None
 
 
-def decide(served: Decidable, state: Undecided) -> Awaitable[Event]:
-    """Do the work of a state that needs no upstream."""
-    match state:
-        case Chosen():
-            return _measure(served, state)
-        case Measured():
-            return _first_attempt(served, state)
-        case Uncounted():
-            return _count(served, state)
-        case Refused():
-            return _smaller_attempt(served, state)
-        case _:
-            assert_never(state)
-
-
-async def _measure(served: Decidable, state: Chosen) -> Event:
+async def measure_request(served: Decidable, state: Chosen) -> Event:
     """Check whether the request fits by its size alone; else count it."""
     try:
         gateway, place, request = served.gateway, place_at(state.visit), state.life.request
@@ -63,7 +50,7 @@ async def _measure(served: Decidable, state: Chosen) -> Event:
         return PartFailed()
 
 
-async def _count(served: Decidable, state: Uncounted) -> Event:
+async def count_refused(served: Decidable, state: Uncounted) -> Event:
     """Count a request that was refused although its size seemed to prove that it fits."""
     try:
         return Counted(await measure.task_for(served.gateway, place_at(state.visit), state.life.request))
@@ -72,7 +59,7 @@ async def _count(served: Decidable, state: Uncounted) -> Event:
         return PartFailed()
 
 
-async def _first_attempt(served: Decidable, state: Measured) -> Event:
+async def make_first_attempt(served: Decidable, state: Measured) -> Event:
     """Make the first attempt: in the pool if the conversation is long."""
     gateway = served.gateway
     try:
@@ -83,6 +70,25 @@ async def _first_attempt(served: Decidable, state: Measured) -> Event:
     if made.attempt is not None and (fault := fault_of(made.attempt)):
         gateway.degraded("fold", fault, "gateway.context")
     return made
+
+
+async def make_smaller_attempt(served: Decidable, state: Refused) -> Event:
+    """Learn from the refusal and make a smaller attempt."""
+    gateway, size_bytes = served.gateway, len(state.life.request.raw)
+    log.info("attempt_refused", request_id=served.request_id, upstream=state.visit.place.upstream, sign=state.refusal.sign,
+             limit=state.refusal.numbers.limit, rung=state.attempt.rung, prompt=state.attempt.prompt)  # fmt: skip
+    learned: tuple[Lesson, ...] = ()
+    try:
+        learned = await gateway.pool.run(state.lessons, size_bytes=size_bytes)
+        gateway.learning.learn(learned, place_at(state.visit).caller.learner)
+    except Exception as error:  # noqa: BLE001  # promise 6: nothing is learned from this refusal
+        gateway.failed("learning", error)
+    try:
+        attempt = await gateway.pool.run(lambda: _make_smaller(served, state), size_bytes=size_bytes)
+        return AttemptMade(attempt, lessons=learned)
+    except Exception as error:  # noqa: BLE001  # promise 6: the client still gets the upstream's own answer
+        gateway.failed("ladder", error)
+        return PartFailed()
 
 
 def _make_first(served: Decidable, state: Measured) -> AttemptMade:
@@ -106,20 +112,12 @@ def _keep_contents(served: Decidable, task: Task, attempt: Attempt | None) -> No
             served.contents = contents_of(task, attempt)
 
 
-async def _smaller_attempt(served: Decidable, state: Refused) -> Event:
-    """Learn from the refusal and make a smaller attempt."""
-    gateway, size_bytes = served.gateway, len(state.life.request.raw)
-    log.info("attempt_refused", request_id=served.request_id, upstream=state.visit.place.upstream, sign=state.refusal.sign,
-             limit=state.refusal.numbers.limit, rung=state.attempt.rung, prompt=state.attempt.prompt)  # fmt: skip
-    learned: tuple[Lesson, ...] = ()
-    try:
-        learned = await gateway.pool.run(state.lessons, size_bytes=size_bytes)
-        gateway.learning.learn(learned, place_at(state.visit).caller.learner)
-    except Exception as error:  # noqa: BLE001  # promise 6: nothing is learned from this refusal
-        gateway.failed("learning", error)
-    try:
-        attempt = await gateway.pool.run(lambda: _make_smaller(served, state), size_bytes=size_bytes)
-        return AttemptMade(attempt, lessons=learned)
-    except Exception as error:  # noqa: BLE001  # promise 6: the client still gets the upstream's own answer
-        gateway.failed("ladder", error)
-        return PartFailed()
+DECISIONS: Final[Mapping[type[Any], Callable[[Decidable, Any], Awaitable[Event]]]] = MappingProxyType(
+    {
+        Chosen: measure_request,
+        Measured: make_first_attempt,
+        Uncounted: count_refused,
+        Refused: make_smaller_attempt,
+    }
+)
+"""The work in each state that needs no upstream."""

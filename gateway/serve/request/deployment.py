@@ -9,7 +9,7 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from gateway.config.values import Server
-from gateway.serve import keys
+from gateway.serve import key_models
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.admission import Overloaded, hold
 from gateway.serve.incoming.body import decompress, reading_size
@@ -34,7 +34,7 @@ def path_decides(gateway: Gateway, request: web.BaseRequest, model: str) -> bool
 
     Not for a key that is held to some models: a relay of Azure's API may read the body.
     """
-    return gateway.setup.target_of(model).model_in_url and not keys.is_restricted(request)
+    return gateway.setup.target_of(model).model_in_url and not key_models.is_restricted(request)
 
 
 async def with_model(

@@ -15,7 +15,7 @@ from gateway.context.life.lessons import LEAST_ANCHOR_SHARE
 from gateway.context.life.task import MeasuredModel, Measurement, Reserve, Task, reserve_for, task_from
 from gateway.serve.gateway import Gateway
 from gateway.serve.request import caching
-from gateway.serve.request.places import Place, error_of, family_of, has_guessed_family
+from gateway.serve.request.place import Place, error_of, family_of, has_guessed_family
 from gateway.state.pool import INLINE, LARGE
 from gateway.wire.format import Conversation
 
@@ -140,5 +140,5 @@ def _measured_model(place: Place, window: int) -> MeasuredModel:
     """Return the model of a place, with its window for this request."""
     binds_thinking = place.facts is not None and place.facts.binds_thinking
     return MeasuredModel(
-        place.model, window, place.configured, place.family, place.images, error_of(place), binds_thinking
+        place.model, window, place.configured_window, place.family, place.images, error_of(place), binds_thinking
     )

@@ -6,13 +6,14 @@ from typing import Final
 import msgspec
 
 from gateway.context.count.proof import is_self_contained
+from gateway.context.life.attempt import Attempt
 from gateway.context.life.states import Answered, State, TooLarge, Unreachable, Visit
-from gateway.context.life.task import Attempt, Task
+from gateway.context.life.task import Task
 from gateway.observe.exchange import Action, Call, Exchange, Why
 from gateway.serve.incoming.errors import OUR_FAULT
 from gateway.serve.record import LONGEST_NAME, name_of
 from gateway.serve.request.contents import AttemptContents, contents_of
-from gateway.serve.request.places import place_at
+from gateway.serve.request.place import place_at
 from gateway.wire.format import Conversation
 from providers.record import Usage
 
@@ -29,21 +30,23 @@ class Times(msgspec.Struct, eq=False):
     """The answer began."""
 
 
-class Ending(msgspec.Struct, frozen=True):
-    """How forwarding the answer ended."""
+class Delivery(msgspec.Struct, frozen=True):
+    """What the client got in the end."""
 
     status: int
     error: str = ""
-    """Code of our own error, or kind of the upstream's or client's fault; empty otherwise."""
+    """Code of our own error, or kind of the upstream's or client's fault; empty if the client has the upstream's whole answer."""
     usage: Usage | None = None
     warning: str = ""
     """A warning because of what the answer says, such as a suspiciously small bill."""
-    delivered: bool = False
-    """Whether the client has the whole answer; then it is no error when the client leaves."""
 
 
-class Origin(msgspec.Struct, frozen=True):
-    """Where a request comes from and where it was sent: the part of its record that its state does not hold."""
+CLIENT_LEFT: Final = "client_gone"
+"""The error of a request whose client left before it had its answer."""
+
+
+class Traffic(msgspec.Struct, frozen=True):
+    """The part of a request's record that its state does not hold: who sent it, where to, and which calls were made for it."""
 
     request_id: str
     method: str = ""
@@ -125,17 +128,17 @@ def headers(outcome: Outcome, request_id: str, warning: str = "") -> dict[str, s
     return found
 
 
-def exchange(outcome: Outcome, origin: Origin, times: Times, ending: Ending) -> Exchange:
+def exchange(outcome: Outcome, traffic: Traffic, times: Times, delivery: Delivery) -> Exchange:
     """Return the record of a request for all observers."""
-    life, visit, usage = outcome.state.life, outcome.visit, ending.usage
+    life, visit, usage = outcome.state.life, outcome.visit, delivery.usage
     total_s = time.perf_counter() - times.arrived
     found = Exchange(
-        request_id=origin.request_id,
+        request_id=traffic.request_id,
         upstream="",
         model=life.request.model[:LONGEST_NAME],
         entry="",
         action=outcome.action,
-        status=ending.status,
+        status=delivery.status,
         stream=life.request.stream,
         window=outcome.window,
         tokens_before=None,
@@ -143,26 +146,26 @@ def exchange(outcome: Outcome, origin: Origin, times: Times, ending: Ending) -> 
         basis="bytes" if outcome.bounded else "",
         attempts=life.calls,
         refusals=life.refusals,
-        why="failed" if ending.error == OUR_FAULT.code else outcome.why,
+        why="failed" if delivery.error == OUR_FAULT.code else outcome.why,
     )
-    found.warning = _warnings(outcome, ending.warning)
-    found.error = ending.error
+    found.warning = _warnings(outcome, delivery.warning)
+    found.error = delivery.error
     found.body_bytes = len(life.request.raw)
     found.decided_s = max(times.decided - times.read, 0.0)
     found.first_byte_s = max(times.first_byte - times.arrived, 0.0)
     found.total_s = total_s
     found.mode = life.mode
     found.format = life.request.format.name
-    found.key = origin.key
+    found.key = traffic.key
     found.at = time.time() - total_s
-    found.client = origin.client
-    found.method = origin.method
-    found.path = origin.path
-    found.session = origin.session
-    found.conversation = name_of(origin.caller, life.request.opening)
-    found.answer_bytes = origin.answer_bytes
-    found.calls = origin.calls
-    found.caller = origin.caller
+    found.client = traffic.client
+    found.method = traffic.method
+    found.path = traffic.path
+    found.session = traffic.session
+    found.conversation = name_of(traffic.caller, life.request.opening)
+    found.answer_bytes = traffic.answer_bytes
+    found.calls = traffic.calls
+    found.caller = traffic.caller
     if visit is not None:
         place = place_at(visit)
         found.upstream, found.entry, found.model_used = place.target.name, place.entry, place.model[:LONGEST_NAME]
@@ -170,7 +173,7 @@ def exchange(outcome: Outcome, origin: Origin, times: Times, ending: Ending) -> 
         found.prompt_tokens, found.completion_tokens = usage.prompt, usage.completion
         found.cached_tokens, found.written_tokens = usage.cached, usage.written
     if outcome.task is not None:
-        _add_counts(found, outcome.task, outcome.shown, origin.contents)
+        _add_counts(found, outcome.task, outcome.shown, traffic.contents)
     return found
 
 

@@ -1,164 +1,97 @@
-"""Where a request may go: upstreams and models with their windows, from settings, catalogue and learned facts."""
+"""The places of a request: the models and upstreams that may answer it, in order.
 
-from collections.abc import Callable, Iterator
+Facts about a model are fetched when they are due. Upstreams that failed lately come last.
+"""
+
+from collections.abc import Iterator
 from typing import Final
 
-import msgspec
-
 from gateway.config import Route
-from gateway.config.catalogue import Catalogue, ModelFacts
-from gateway.context.count import families
-from gateway.context.life.states import Visit
-from gateway.serve.gateway import Gateway, Setup
-from gateway.serve.incoming.callers import NOBODY, Identity
-from gateway.state.facts import Owner
+from gateway.context.life.events import Event, PartFailed, PlacesFound
+from gateway.context.life.states import Received
+from gateway.serve.request import model_lists
+from gateway.serve.request.place import UNKNOWN, Place, place_of, window_at
+from gateway.serve.request.served import ServedRequest
+from gateway.serve.request.sessions import session_of
 from gateway.upstream.client import Target
 from gateway.wire.format import Conversation
 from gateway.wire.message import text_of
-from providers.origins import Origin
 
-LISTED: Final = "upstream"
-"""The source of a window that the upstream's model list states."""
-DEFAULT: Final = "default"
-"""The source of a window that is the configured default."""
-UNKNOWN: Final = frozenset({LISTED, DEFAULT})
-"""The sources of the window of a model that is neither configured nor in the catalogue."""
-GUESSED_ERROR: Final = families.family_of("unknown").error
-"""Relative error of a count where the upstream may give any model this name: the same as for an unknown model."""
-Identify = Callable[[Target], Identity]
-"""Returns the caller's hashes at an upstream."""
+SHORT_BODY: Final = 4096
+"""Bytes. A body this short fits every server, so the window of a running server need not be read yet."""
 
 
-def family_of(route: Route, facts: ModelFacts | None, stated: str = "") -> str:
-    """Return the family whose vocabulary and rules count for a model: configured, stated by its server, or by its name."""
-    if route.tokenizer != "auto":
-        return route.tokenizer
-    return stated or (facts.family if facts else "unknown")
+async def find_places(served: ServedRequest, state: Received) -> Event:
+    """Return the places to try in order, with the models that may be tried if the request is too long for all of them."""
+    request = state.life.request
+    try:
+        for name, _ in served.route.choices:
+            await _fetch_facts(served, served.setup.targets[name])
+        served.session = session_of(served.headers, request.head)
+        return PlacesFound(tuple(places_for(served, request)), tuple(_larger_places(served)))
+    except Exception as error:  # noqa: BLE001  # promise 6: the request is passed through
+        served.gateway.failed("places", error)
+        return PartFailed()
 
 
-def stated_family(catalogue: Catalogue, origin: Origin | None) -> str:
-    """Return the family of the model that a server states behind a name; empty when it states none that is known.
-
-    The size of a vocabulary proves more than a name. The name tells the chat template, too, if it agrees with the size.
-    """
-    if origin is None:
-        return ""
-    facts = catalogue.find(origin.name)
-    by_name, by_size = facts.family if facts else "", families.BY_VOCABULARY_SIZE.get(origin.vocabulary, "")
-    if not by_size or (by_name and families.family_of(by_name).vocabulary == families.family_of(by_size).vocabulary):
-        return by_name
-    return by_size
+async def _fetch_facts(served: ServedRequest, target: Target) -> None:
+    """Fetch what the store and the upstream's model list say about a model, where that is due."""
+    learning = served.gateway.learning
+    owner = target.name, served.route.name, served.identity_at(target).learner
+    if learning.is_due(owner):
+        await learning.fetch(owner)
+    if learning.lists.is_due(target.name) and _needs_list(served, target):
+        await model_lists.ask_windows(served.gateway, target, served.headers)
 
 
-class Place(msgspec.Struct, frozen=True):
-    """One upstream and model that could answer a request, with its window."""
-
-    route: Route
-    target: Target
-    facts: ModelFacts | None
-    window: int
-    configured: int
-    """The window without anything learned from answers."""
-    entry: str
-    """The source of the window: a configured or catalogued name, or another source. Bounded, usable as a label."""
-    stated: str = ""
-    """The family of the model that the server states behind the name; empty when it states none."""
-    caller: Identity = NOBODY
-    """The caller whose learned facts are used here, and to whom new facts will belong."""
-
-    @property
-    def upstream(self) -> str:
-        """The upstream's configured name."""
-        return self.target.name
-
-    @property
-    def model(self) -> str:
-        """The model's name at the upstream."""
-        return self.route.name
-
-    @property
-    def owner(self) -> Owner:
-        """The name of the facts that were learned here."""
-        return self.target.name, self.route.name, self.caller.learner
-
-    @property
-    def max_retries(self) -> int:
-        """Calls after the first one that a refused request may take."""
-        return self.route.max_retries
-
-    @property
-    def family(self) -> str:
-        """The family whose vocabulary and rules count for the model."""
-        return family_of(self.route, self.facts, self.stated)
-
-    @property
-    def images(self) -> str:
-        """The rule for the cost of its images."""
-        return self.facts.images if self.facts else ""
+def _needs_list(served: ServedRequest, target: Target) -> bool:
+    """Return whether an upstream's model list may tell more about the window or the vocabulary, and the request could be too
+    long."""
+    names_prove_nothing = not target.vendor and len(served.raw) > SHORT_BODY
+    if served.route.window is not None:
+        return names_prove_nothing and served.route.tokenizer == "auto" and len(served.raw) > served.route.window
+    _, source = window_at(served.gateway, served.setup, served.route, target)
+    return source in UNKNOWN or names_prove_nothing
 
 
-def place_at(visit: Visit) -> Place:
-    """Return a place with all its facts."""
-    assert isinstance(visit.place, Place)
-    return visit.place
-
-
-def places_for(
-    gateway: Gateway,
-    setup: Setup,
-    route: Route,
-    request: Conversation,
-    identify: Identify,
-    *,
-    key: str = "",
-    session: str = "",
-) -> list[Place]:
-    """Return the places that may answer, in order: the model's own upstreams, then its fallbacks, each with its own
-    window. ``key`` is the hash of the client's key where it decides which upstreams rest, ``session``
-    the client's own name of the conversation."""
-    conversation = session.encode("utf-8", "surrogatepass")
-    if not conversation and len(route.choices) > 1:
-        conversation = _beginning_of(request)
-    own = [setup.targets[name] for name in gateway.balance.order(route.choices, conversation, key)]
-    found = [place_of(gateway, setup, route, target, identify(target)) for target in own]
-    for other in setup.settings.fallbacks(route):
-        target = setup.targets[other.upstream]
-        found.append(place_of(gateway, setup, other, target, identify(target)))
+def places_for(served: ServedRequest, request: Conversation) -> list[Place]:
+    """Return the places that may answer, in order: the model's own upstreams, then its fallbacks, each with its own window."""
+    own = [_place_at(served, served.route, name) for name in _own_upstreams(served, request)]
+    fallbacks = [_place_at(served, other, other.upstream) for other in served.setup.settings.fallbacks(served.route)]
+    found, balance = [*own, *fallbacks], served.gateway.balance
+    if len(found) > 1:
+        found.sort(key=lambda place: balance.resting(place.target.name, place.quota_key))
     return found
 
 
-def larger_places(gateway: Gateway, setup: Setup, route: Route, identify: Identify) -> Iterator[Place]:
+def _larger_places(served: ServedRequest) -> Iterator[Place]:
     """Yield the places of the models with a larger window, configured as ``on_overflow``."""
-    for other in setup.settings.larger(route):
-        target = setup.targets[gateway.balance.order(other.choices)[0]]
-        yield place_of(gateway, setup, other, target, identify(target))
+    for other in served.setup.settings.larger(served.route):
+        yield _place_at(served, other, served.gateway.balance.order(other.choices)[0])
 
 
-def place_of(gateway: Gateway, setup: Setup, route: Route, target: Target, caller: Identity = NOBODY) -> Place:
-    """Return a model at an upstream as a place. A smaller window that the upstream's own refusals stated to this caller
-    has precedence until it expires."""
-    window, entry = window_at(gateway, setup, route, target)
-    owner = target.name, route.name, caller.learner
-    learned = gateway.learning.stated_window(owner) if caller is not NOBODY else None
-    facts = gateway.catalogue.find(route.name)
-    origin = None if target.vendor else gateway.learning.lists.origin(target.name, route.name)
-    stated = stated_family(gateway.catalogue, origin)
-    return Place(route, target, facts, min(window, learned) if learned else window, window, entry, stated, caller)
+def _place_at(served: ServedRequest, route: Route, upstream: str) -> Place:
+    """Return a model at an upstream as a place for this client."""
+    target = served.setup.targets[upstream]
+    return place_of(served.gateway, served.setup, route, target, served.identity_at(target))
 
 
-def window_at(gateway: Gateway, setup: Setup, route: Route, target: Target) -> tuple[int, str]:
-    """Find the window of a model at an upstream, and its source: configured, stated by the running server, catalogued, listed,
-    or the default, in this order."""
-    lists = gateway.learning.lists
-    if route.window is not None:
-        return route.window, route.entry
-    if running := lists.running(target.name, route.name):
-        return running, LISTED
-    if (facts := gateway.catalogue.find(route.name)) is not None:
-        return facts.context_window, facts.name
-    if listed := lists.window(target.name, route.name):
-        return listed, LISTED
-    return setup.settings.default_window, DEFAULT
+def _own_upstreams(served: ServedRequest, request: Conversation) -> list[str]:
+    """Return the names of the model's own upstreams. All requests of a conversation go to the same one, as long as it works."""
+    choices = served.route.choices
+    conversation = served.session.encode("utf-8", "surrogatepass")
+    if not conversation and len(choices) > 1:
+        conversation = _beginning_of(request)
+    return served.gateway.balance.order(choices, conversation, _own_key(served))
+
+
+def _own_key(served: ServedRequest) -> str:
+    """Return the hash of the client's key at the model's own upstream. Empty if no choice of an upstream depends on it: there is
+    only one, or the key is configured."""
+    target = served.setup.targets[served.route.upstream]
+    if len(served.route.choices) == 1 or target.endpoint.key:
+        return ""
+    return served.identity_at(target).key
 
 
 def _beginning_of(request: Conversation) -> bytes:
@@ -168,18 +101,3 @@ def _beginning_of(request: Conversation) -> bytes:
         return b""
     opening = [text_of(message)[:1000] for message in request.messages[:3]]
     return "\n".join(opening).encode("utf-8", "surrogatepass")
-
-
-def has_guessed_family(place: Place) -> bool:
-    """Return whether the family is only guessed from the model's name: an operator of llama.cpp may call any model ``gpt-4o``.
-
-    It is not guessed at services that sell a model under its own name, nor if the server states which model stands behind the
-    name, nor if the operator configured the tokenizer.
-    """
-    return place.route.tokenizer == "auto" and not place.target.vendor and not place.stated
-
-
-def error_of(place: Place) -> float:
-    """Return the relative error of a plain count at this place."""
-    error = families.family_of(place.family).error
-    return max(error, GUESSED_ERROR) if has_guessed_family(place) else error

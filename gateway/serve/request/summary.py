@@ -21,7 +21,7 @@ from gateway.context.life.task import Task
 from gateway.context.write.folding import source_of
 from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.callers import CREDENTIALS, identity_of
-from gateway.serve.request.places import Place, place_at, place_of
+from gateway.serve.request.place import Place, place_at, place_of
 from gateway.state.pool import PoolFull
 from gateway.state.summariser import Ask, SummaryJob
 from gateway.upstream.client import Target, UpstreamCall, UpstreamUnreachable

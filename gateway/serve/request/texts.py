@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gateway.context.life import ladder
 from gateway.context.life.states import State
 from gateway.serve.request import outcome
-from gateway.serve.request.work import ServedRequest
+from gateway.serve.request.served import ServedRequest
 from gateway.wire.message import Message, text_of
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from gateway.context.count import fixed_cost, message_cost, tokens
 from gateway.context.life import identity, lessons
-from gateway.context.life.evidence import SentCount
+from gateway.context.life.bills import SentCount
 from gateway.context.life.lessons import BilledPrompt, Learned, Sent
 from gateway.serve.gateway import Gateway
-from gateway.serve.request.places import Place, error_of
+from gateway.serve.request.place import Place, error_of
 from gateway.wire.format import Conversation
 
 SUSPICIOUS_BYTES_PER_TOKEN: Final = 8

@@ -11,8 +11,9 @@ from aiohttp import web
 
 from gateway.config import Mode, Route
 from gateway.context.life import ladder
+from gateway.context.life.attempt import Attempt
 from gateway.context.life.states import Life, Ready, Visit
-from gateway.context.life.task import Attempt, Task
+from gateway.context.life.task import Task
 from gateway.serve import keys
 from gateway.serve import record as records
 from gateway.serve.endpoints import upstream_first
@@ -24,7 +25,7 @@ from gateway.serve.request import measure
 from gateway.serve.request.contents import AttemptContents, contents_of
 from gateway.serve.request.mode import mode_of
 from gateway.serve.request.outcome import why_enforced
-from gateway.serve.request.places import Place
+from gateway.serve.request.place import Place
 from gateway.serve.request.sessions import session_of
 from gateway.serve.sockets.socket_events import CREATE
 from gateway.state.freeing import LEAST_FREED_BYTES
@@ -43,7 +44,7 @@ class Message(NamedTuple):
     text: str
     asks: bool = False
     """Whether it asks for a response."""
-    facts: Mapping[str, Any] = {}
+    fields: Mapping[str, Any] = {}
     """Fields of the turn's record."""
     ready: Ready | None = None
     """The state after sending it; None when it cannot be retried in a smaller form."""
@@ -92,27 +93,27 @@ async def _fold_create(gateway: Gateway, request: web.BaseRequest, target: Targe
         return Message(message, True, {"why": "not_understood"})
     place = upstream_first.place_for(gateway, request, asked, target)
     mode = _mode(request, place.route)
-    facts = _facts_before_counting(request, asked, place, mode)
+    fields = _fields_before_counting(request, asked, place, mode)
     if asked.refers_elsewhere:
         # Its beginning is known to the upstream alone, so it names no conversation.
-        return Message(message, True, facts | {"why": "stateful", "conversation": ""})
+        return Message(message, True, fields | {"why": "stateful", "conversation": ""})
     if mode == "off":
-        return Message(message, True, facts | {"why": "off", "action": "off"})
+        return Message(message, True, fields | {"why": "off", "action": "off"})
     life = Life(asked, mode, calls=1)
     if await measure.fits_by_size(gateway, place, asked) and place.model == asked.model:
         sent = Ready(life, Visit(place, fit_proven=True), ladder.unchanged_attempt(asked, place.model, place.window, 0))
-        return Message(message, True, facts | {"why": "proven", "basis": "bytes"}, sent)
+        return Message(message, True, fields | {"why": "proven", "basis": "bytes"}, sent)
     task = await measure.task_for(gateway, place, asked)
     planned = await gateway.pool.run(lambda: _plan(task), size_bytes=len(raw))
     sent = Ready(life, Visit(place, task), planned.attempt)
-    facts |= facts_of(planned)
+    fields |= fields_of(planned)
     if mode == "observe":
-        return Message(message, True, facts | {"why": "observe", "action": "observe"}, sent)
-    facts["action"] = "fold" if planned.attempt.altered else "none"
-    return Message(_text_to_send(message, asked, place, planned), True, facts, sent)
+        return Message(message, True, fields | {"why": "observe", "action": "observe"}, sent)
+    fields["action"] = "fold" if planned.attempt.altered else "none"
+    return Message(_text_to_send(message, asked, place, planned), True, fields, sent)
 
 
-def _facts_before_counting(request: web.BaseRequest, asked: Conversation, place: Place, mode: Mode) -> dict[str, Any]:
+def _fields_before_counting(request: web.BaseRequest, asked: Conversation, place: Place, mode: Mode) -> dict[str, Any]:
     """Return the fields of a turn's record that are known before its tokens are."""
     return {
         "model": asked.model[: records.LONGEST_NAME],
@@ -166,7 +167,7 @@ def _plan(task: Task) -> Planned:
     return Planned(task, attempt, contents_of(task, attempt))
 
 
-def facts_of(planned: Planned) -> dict[str, Any]:
+def fields_of(planned: Planned) -> dict[str, Any]:
     """Return the fields of a turn's record that describe what was sent."""
     task, attempt, seen = planned
     return {

@@ -1,10 +1,9 @@
 """The limits of a socket's key: a message beyond them is refused by an event, and the socket stays open."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Final
 
-from gateway.serve import keys
+from gateway.serve import key_limits
 from gateway.serve.gateway import Gateway
 from gateway.serve.record import Record
 from gateway.serve.sockets.socket_events import CREATE, Event, Frame, Refused, event_of, refusal
@@ -23,31 +22,30 @@ class Limits:
         self._gateway, self._socket, self._turns = gateway, socket, turns
         self._speaks_responses = speaks_responses
         self._known_until = 0.0
-        self._used_up: keys.RateLimited | None = None
+        self._used_up: key_limits.RateLimited | None = None
 
-    async def edit(self, edit: Callable[[str], Awaitable[str]], frame: Frame) -> str | None:
-        """Return the text of a client's frame for the upstream, as ``edit`` returns it; None for a frame without a message. Raises Refused
-        when the limits do not allow it."""
-        text = frame.text or ""
+    async def check(self, frame: Frame) -> None:
+        """Raise Refused for a client's frame if the key has no tokens left, unless its message only saves some."""
         used_up = await self._when_used_up()
-        if used_up is not None:
-            event = await event_of(self._gateway, text)
-            if not (isinstance(event.type, str) and event.type in STOPS):
-                raise self._refused(frame, event, used_up)
-        try:
-            return None if frame.text is None else await edit(frame.text)
-        except keys.RateLimited as error:
-            raise self._refused(frame, await event_of(self._gateway, text), error) from None
+        if used_up is None:
+            return
+        event = await event_of(self._gateway, frame.text or "")
+        if not (isinstance(event.type, str) and event.type in STOPS):
+            raise self._refused(frame, event, used_up)
 
-    async def _when_used_up(self) -> keys.RateLimited | None:
+    async def refused(self, frame: Frame, error: key_limits.RateLimited) -> Refused:
+        """Return the refusal of a client's frame that asks for more than the key has left, and record it."""
+        return self._refused(frame, await event_of(self._gateway, frame.text or ""), error)
+
+    async def _when_used_up(self) -> key_limits.RateLimited | None:
         """Return the error for any message of a key that has used up its tokens; None while some are left."""
         now = asyncio.get_running_loop().time()
         if now >= self._known_until:
-            self._used_up = await keys.used_up(self._gateway, self._socket)
+            self._used_up = await key_limits.used_up(self._gateway, self._socket)
             self._known_until = now + KNOWN_S
         return self._used_up
 
-    def _refused(self, frame: Frame, event: Event, error: keys.RateLimited) -> Refused:
+    def _refused(self, frame: Frame, event: Event, error: key_limits.RateLimited) -> Refused:
         """Return the refusal of a message, and record it if it asks for a response."""
         if event.type == CREATE:
             self._turns.refuse(len(frame.content), error.code)

@@ -1,36 +1,47 @@
-"""The models that a socket's message names: its key and its upstream must be for them, and the upstream gets its own names of them."""
+"""The models that the URL and the messages of a socket name.
 
-from collections.abc import Awaitable, Callable
+The client's key and the upstream must be for them, and the upstream gets its own names of them.
+"""
+
 from functools import partial
 
 from aiohttp import web
 
-from gateway.serve import keys
+from gateway.serve import key_models
+from gateway.serve.endpoints.passthrough import only_model
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.body import READS_FASTER
 from gateway.serve.sockets.socket_events import NotServed
-from gateway.serve.sockets.socket_fold import Message, speaks_responses
+from gateway.serve.sockets.socket_fold import speaks_responses
 from gateway.upstream.client import Target
 from gateway.wire.model_name import models_in_message, with_names
 
-Edit = Callable[[str], Awaitable[Message]]
-"""Turns a client's message into the message for the upstream. May raise NotServed."""
+
+def check_url(gateway: Gateway, request: web.BaseRequest) -> str:
+    """Return the model in the URL of a socket, or "". Raises ClientError for one that the client's key does not allow."""
+    model = only_model(gateway.setup, request)
+    if model or not speaks_responses(request):  # a Responses socket names the model in each message
+        key_models.check_model(request, model)
+    return model
 
 
-async def check_and_name(gateway: Gateway, request: web.BaseRequest, target: Target, edit: Edit, text: str) -> Message:
-    """Edit a message whose models are allowed; if it stays unchanged, an alias in it is replaced. Raises NotServed for other models."""
+async def check_message(gateway: Gateway, request: web.BaseRequest, target: Target, text: str) -> None:
+    """Check that the client's key and the upstream of the socket are for all models in a message. Raises NotServed."""
     in_pool = partial(gateway.pool.run, size_bytes=len(text) // READS_FASTER)
-    if keys.is_restricted(request):
+    if key_models.is_restricted(request):
         # Of a Responses socket the upstream reads no model in the URL.
-        allows = partial(keys.allows_message, request, text, names_model=speaks_responses(request))
+        allows = partial(key_models.allows_message, request, text, names_model=speaks_responses(request))
         if not await in_pool(allows):
             raise NotServed("model_not_allowed")
     if speaks_responses(request) and len(gateway.setup.targets) > 1:
         await in_pool(partial(_check_upstream, gateway, target, text))
-    message = await edit(text)
-    if message.text is not text or not gateway.setup.has_aliases or '"model"' not in text:
-        return message
-    return message._replace(text=await in_pool(partial(_with_names, gateway, target, text)))
+
+
+async def with_names_at(gateway: Gateway, target: Target, text: str) -> str:
+    """Return a message with the upstream's names of the models in it."""
+    if not gateway.setup.has_aliases or '"model"' not in text:
+        return text
+    return await gateway.pool.run(partial(_with_names, gateway, target, text), size_bytes=len(text) // READS_FASTER)
 
 
 def _check_upstream(gateway: Gateway, target: Target, text: str) -> None:

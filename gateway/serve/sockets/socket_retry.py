@@ -19,9 +19,9 @@ from gateway.serve.answers.answer import LONGEST_HEAD, LONGEST_HOLD_S
 from gateway.serve.gateway import Gateway
 from gateway.serve.record import LONGEST_NAME
 from gateway.serve.request.contents import AttemptContents, contents_of
-from gateway.serve.request.decisions import decide
+from gateway.serve.request.decisions import DECISIONS
 from gateway.serve.sockets.socket_events import ERROR, Frame
-from gateway.serve.sockets.socket_fold import Planned, facts_of
+from gateway.serve.sockets.socket_fold import Planned, fields_of
 from gateway.serve.sockets.socket_turns import Turns
 from gateway.upstream.client import Target
 from gateway.upstream.refusals import refusal_from
@@ -102,7 +102,7 @@ class Retries:
             following = await _state_after(asking, refusal, raw)
             if not isinstance(following, Ready) or self._asking is not asking:
                 return False
-            self._turns.add_retry(_call(asking.state, self._target, refusal), _facts(asking, following))
+            self._turns.add_retry(_call(asking.state, self._target, refusal), _fields(asking, following))
         except Exception as error:  # noqa: BLE001  # promise 6: the client gets the refusal
             self._gateway.failed("ladder", error)
             return False
@@ -115,7 +115,7 @@ async def _state_after(asking: Asking, refusal: Refusal, said: bytes) -> State:
     """Return the state after a refusal: `Ready` with a smaller attempt, or an end."""
     state = advance(asking.state, ReplyCame(Reply(REFUSED, refusal, said)))
     while not isinstance(state, Received | Ready | Ended):
-        state = advance(state, await decide(asking, state))
+        state = advance(state, await DECISIONS[type(state)](asking, state))
     return state
 
 
@@ -131,9 +131,9 @@ def _call(sent: Ready, target: Target, refusal: Refusal) -> Call:
     )
 
 
-def _facts(asking: Asking, ready: Ready) -> dict[str, object]:
+def _fields(asking: Asking, ready: Ready) -> dict[str, object]:
     """Return the fields of the record that describe the smaller message."""
     task, attempt = ready.visit.task, ready.attempt
     assert task is not None
     planned = Planned(task, attempt, contents_of(task, attempt, asking.contents))
-    return {**facts_of(planned), "action": "retry", "refusals": ready.life.refusals}
+    return {**fields_of(planned), "action": "retry", "refusals": ready.life.refusals}

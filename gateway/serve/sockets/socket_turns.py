@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gateway.observe.exchange import Call, Exchange
-from gateway.serve import keys
+from gateway.serve import key_limits
 from gateway.serve.gateway import Gateway
 from gateway.serve.record import CLIENT_GONE, LONGEST_NAME, Record
 from gateway.serve.sockets.socket_events import ERROR, Event, Frame, read_event
@@ -40,7 +40,7 @@ class PendingResponse(msgspec.Struct):
 
     request_id: str
     body_bytes: int
-    facts: Mapping[str, Any]
+    fields: Mapping[str, Any]
     """Fields of its record that were decided when it was sent."""
     event_id: Any = None
     """The client's name for the message that asks for it."""
@@ -66,12 +66,12 @@ class Turns:
         self._context_bytes = 0
         """The size of what the upstream keeps of a Realtime conversation, as its last bill states it: the next response reads it."""
 
-    async def open(self, body_bytes: int, facts: Mapping[str, Any], event_id: Any) -> None:
+    async def open(self, body_bytes: int, fields: Mapping[str, Any], event_id: Any) -> None:
         """Open a turn: the client asks for a response. Raises RateLimited when its key has not enough left."""
-        turn = self._turn(body_bytes, facts, event_id)
-        window = facts.get("window") or self._gateway.settings.default_window
+        turn = self._turn(body_bytes, fields, event_id)
+        window = fields.get("window") or self._gateway.settings.default_window
         read_bytes = body_bytes + self._context_bytes
-        await keys.admit_turn(self._gateway, self._socket, turn.request_id, read_bytes, window)
+        await key_limits.admit_turn(self._gateway, self._socket, turn.request_id, read_bytes, window)
         turn.begun = self._speaks_responses
         self._add(turn)
 
@@ -79,14 +79,14 @@ class Turns:
         """Record a message that asked for a response and was not sent."""
         self._record(self._turn(body_bytes, {}), TOO_MANY, code, calls=())
 
-    def _turn(self, body_bytes: int, facts: Mapping[str, Any], event_id: Any = None) -> PendingResponse:
+    def _turn(self, body_bytes: int, fields: Mapping[str, Any], event_id: Any = None) -> PendingResponse:
         """Return a new turn. One that continues an earlier response belongs to the socket's conversation."""
-        conversation = facts.get("conversation") or self._conversation
-        facts = {**facts, "conversation": conversation}
-        return PendingResponse(self._gateway.request_id(), body_bytes, facts, event_id)
+        conversation = fields.get("conversation") or self._conversation
+        fields = {**fields, "conversation": conversation}
+        return PendingResponse(self._gateway.request_id(), body_bytes, fields, event_id)
 
     def _add(self, turn: PendingResponse) -> None:
-        self._conversation = turn.facts["conversation"]
+        self._conversation = turn.fields["conversation"]
         self._open.append(turn)
         if len(self._open) > MOST_OPEN:
             self._record(self._open.popleft(), CLIENT_GONE, "unfinished")
@@ -96,11 +96,11 @@ class Turns:
         """How many turns are open."""
         return len(self._open)
 
-    def add_retry(self, call: Call, facts: Mapping[str, Any]) -> None:
+    def add_retry(self, call: Call, fields: Mapping[str, Any]) -> None:
         """Add a refused call to the newest turn, with the fields of the smaller message that was sent instead."""
         turn = self._open[-1]
         turn.refused += (call,)
-        turn.facts = {**turn.facts, **facts}
+        turn.fields = {**turn.fields, **fields}
 
     async def read(self, frame: Frame) -> None:
         """Read what was forwarded to the client; the last event of a response ends its turn."""
@@ -133,8 +133,8 @@ class Turns:
         elif event.type == ERROR:
             self._end_refused(event)
         elif event.type == TRANSCRIBED and read_usage(raw) is not None:
-            facts = {"model": "", "model_used": ""}
-            self._record(PendingResponse(self._gateway.request_id(), 0, facts), 200, "", raw, calls=())
+            fields = {"model": "", "model_used": ""}
+            self._record(PendingResponse(self._gateway.request_id(), 0, fields), 200, "", raw, calls=())
 
     async def _begin(self) -> None:
         """Begin the first turn that the client asked for, or a new one: the upstream answers speech by itself. Such a response cannot be
@@ -146,9 +146,11 @@ class Turns:
         turn = self._turn(0, {})
         turn.begun = True
         self._add(turn)
-        with suppress(keys.RateLimited):
+        with suppress(key_limits.RateLimited):
             window = self._gateway.settings.default_window
-            await keys.reserve(self._gateway, self._socket, self._context_bytes, window, None, turn_id=turn.request_id)
+            await key_limits.reserve(
+                self._gateway, self._socket, self._context_bytes, window, None, turn_id=turn.request_id
+            )
 
     def _end_refused(self, event: Event) -> None:
         """End the turn that an error is about: one that the upstream has not begun, of the message that the error names."""
@@ -175,7 +177,7 @@ class Turns:
         """Make the record of a turn. ``calls`` is given for one without a call of its own."""
         socket, total_s = self._socket, time.perf_counter() - turn.started
         usage = read_usage(last_event)
-        model = turn.facts.get("model_used") or socket.model_used
+        model = turn.fields.get("model_used") or socket.model_used
         if calls is None:
             calls = (*turn.refused, Call(socket.upstream, model[:LONGEST_NAME], status, seconds=total_s))
             if usage is not None and not self._speaks_responses:
@@ -206,7 +208,7 @@ class Turns:
             calls=calls,
         )
         ended = {"error": error, "action": "error"} if error else {}
-        self._gateway.observe(replace(found, **{**turn.facts, **ended}))
+        self._gateway.observe(replace(found, **{**turn.fields, **ended}))
 
 
 def _status(event: Event) -> int:

@@ -1,9 +1,7 @@
 """WebSocket endpoints such as ``/v1/realtime``: frames are forwarded in both directions."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import ExitStack
-from functools import partial
+from collections.abc import AsyncIterator
 from typing import Final
 
 import aiohttp
@@ -12,16 +10,13 @@ from msgspec.structs import replace
 
 from gateway.serve import keys
 from gateway.serve import record as records
-from gateway.serve.endpoints.passthrough import only_model
 from gateway.serve.gateway import Gateway
-from gateway.serve.incoming.admission import Overloaded, holding
-from gateway.serve.incoming.errors import ClientError
+from gateway.serve.incoming.admission import Overloaded
 from gateway.serve.incoming.paths import query_for
-from gateway.serve.sockets import socket_fold
-from gateway.serve.sockets.socket_events import CREATE, Frame, NotServed, Refused, event_of, frame_of
-from gateway.serve.sockets.socket_fold import Message
-from gateway.serve.sockets.socket_limits import Limits
-from gateway.serve.sockets.socket_models import Edit, check_and_name
+from gateway.serve.sockets.socket_events import Frame, NotServed, Refused, frame_of
+from gateway.serve.sockets.socket_fold import speaks_responses
+from gateway.serve.sockets.socket_messages import ClientMessages
+from gateway.serve.sockets.socket_models import check_url
 from gateway.serve.sockets.socket_retry import Retries
 from gateway.serve.sockets.socket_turns import Turns
 
@@ -49,8 +44,7 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     headers = keys.forwarded(request)
     for name in _HANDSHAKE:
         headers.popall(name, None)
-    model = _check_model(gateway, request)
-    speaks_responses = socket_fold.speaks_responses(request)
+    model = check_url(gateway, request)
     target = gateway.setup.target_of(model)
     record = records.of(request)
     record.why = "websocket"
@@ -62,24 +56,18 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     offered = keys.upstream_protocols(request)
     upstream = await gateway.client.connect(target, call, target.authorised(headers), offered, LARGEST_FRAME)
     record.add_call(101)
-    turns = Turns(gateway, record, request.method, records.path_of(request), speaks_responses=speaks_responses)
+    turns = Turns(gateway, record, request.method, records.path_of(request), speaks_responses=speaks_responses(request))
     retries = Retries(gateway, target, turns, upstream.send_str)
+    messages = ClientMessages(gateway, request, target, turns, retries)
     try:
         chosen = (upstream.protocol,) if upstream.protocol else ()
         client = web.WebSocketResponse(protocols=chosen, max_msg_size=LARGEST_FRAME, autoping=False)
-        client.headers.update(record.marks(gateway, "none"))
+        client.headers.update(record.own_headers(gateway, "none"))
         await client.prepare(request)
         record.set_outcome(101)
         async with asyncio.TaskGroup() as both:
-            edit: Edit = partial(_unchanged, gateway)
-            if speaks_responses:
-                edit = partial(socket_fold.fold_message, gateway, request, target)
-            edit = partial(check_and_name, gateway, request, target, edit)
-            edit_client_text = partial(_edit_and_open_turn, request, turns, retries, edit)
-            limits = Limits(gateway, record, turns, speaks_responses=speaks_responses)
-            edit_content = partial(_edit_content, gateway, request, partial(limits.edit, edit_client_text))
-            both.create_task(_forward_client(client, upstream, edit_content, record.count_received))
-            both.create_task(_forward_upstream(gateway, upstream, client, retries, turns.read))
+            both.create_task(_forward_client(client, upstream, messages))
+            both.create_task(_forward_upstream(gateway, upstream, client, retries, turns))
         return client
     finally:
         retries.release()
@@ -90,79 +78,17 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
 Socket = aiohttp.ClientWebSocketResponse | web.WebSocketResponse
 
 
-async def _unchanged(gateway: Gateway, text: str) -> Message:
-    """Return a message that is not folded, and whether it asks for a response."""
-    event = await event_of(gateway, text)
-    return Message(text, event.type == CREATE, event_id=event.event_id)
-
-
-async def _edit_and_open_turn(request: web.BaseRequest, turns: Turns, retries: Retries, edit: Edit, text: str) -> str:
-    """Return the text for the upstream, and open a turn if it asks for a response. Raises NotServed, Overloaded when there is no room
-    for the message, or RateLimited."""
-    with ExitStack() as room:
-        room.enter_context(holding(request, len(text)))
-        message = await edit(text)
-        if message.asks:
-            await turns.open(len(text.encode("utf-8", "surrogatepass")), message.facts, message.event_id)
-            if message.ready is not None:
-                retries.watch(message.ready, room.pop_all())
-    return message.text
-
-
-async def _edit_content(
-    gateway: Gateway,
-    request: web.BaseRequest,
-    edit: Callable[[Frame], Awaitable[str | None]],
-    content: str | bytes,
-) -> str | bytes:
-    """Return the content of a frame for the upstream. A message in a binary frame is edited as a text is. Raises NotServed, Refused or
-    Overloaded."""
-    _check_key(gateway, request)
-    frame = await frame_of(gateway, content)
-    edited = await edit(frame)
-    if edited is None or edited == frame.text:
-        return content
-    return edited if isinstance(content, str) else edited.encode()
-
-
-def _check_key(gateway: Gateway, request: web.BaseRequest) -> None:
-    """Check the client's key again, because a socket may stay open for hours. Raises NotServed."""
-    record = records.of(request)
-    before = record.key
-    try:
-        keys.check_again(gateway, record)
-        if record.key is not before:
-            _check_model(gateway, request)
-    except ClientError as refusal:
-        raise NotServed(refusal.code) from None
-
-
-def _check_model(gateway: Gateway, request: web.BaseRequest) -> str:
-    """Return the model in the URL of a socket, or "". Raises ClientError for one that the client's key does not allow."""
-    model = only_model(gateway.setup, request)
-    if model or not socket_fold.speaks_responses(request):  # a Responses socket names the model in each message
-        keys.check_model(request, model)
-    return model
-
-
 async def _forward_client(
-    client: web.WebSocketResponse,
-    upstream: aiohttp.ClientWebSocketResponse,
-    edit: Callable[[str | bytes], Awaitable[str | bytes]],
-    count: Callable[[int], None],
+    client: web.WebSocketResponse, upstream: aiohttp.ClientWebSocketResponse, messages: ClientMessages
 ) -> None:
-    """Forward the client's frames, content as ``edit`` returns it; when it closes, close the upstream with the same code.
-
-    ``count`` is called with the size of each frame's content: characters of a text, bytes of others.
-    """
+    """Forward the client's frames, with their messages edited; when it closes, close the upstream with the same code."""
     async for frame in client:
         await asyncio.sleep(0)  # others get their turn between frames that arrived together
         if frame.type not in CONTENT:
             await _send_other(upstream, frame)
             continue
-        count(len(frame.data))
         try:
-            content = await edit(frame.data)
+            content = await messages.edited(frame.data)
         except Refused as event:
             await client.send_str(str(event))
             continue
@@ -181,17 +107,17 @@ async def _forward_upstream(
     upstream: aiohttp.ClientWebSocketResponse,
     client: web.WebSocketResponse,
     retries: Retries,
-    read: Callable[[Frame], Awaitable[None]],
+    turns: Turns,
 ) -> None:
     """Forward the upstream's frames, content when ``retries`` lets it go; when it closes, close the client with the same code.
 
-    ``read`` is called with each frame of content once it was forwarded.
+    ``turns`` reads each frame of content once it was forwarded.
     """
 
     async def forward(frames: list[Frame]) -> None:
         for frame in frames:
             await _send(client, frame.content)
-            await read(frame)
+            await turns.read(frame)
 
     async for arrived in _frames(upstream, retries):
         if arrived is None:

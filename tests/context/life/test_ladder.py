@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from gateway.context.count.counter import Counter
 from gateway.context.cut.policy import Policy
+from gateway.context.life.attempt import Attempt
 from gateway.context.life.ladder import certainly_too_long, first_attempt, next_attempt
 from gateway.context.life.replies import OutputLimit, StatedNumbers
-from gateway.context.life.task import Attempt, Task
+from gateway.context.life.task import Task
 from gateway.wire import chat as wire
 from gateway.wire.chat import ChatRequest
 from gateway.wire.message import Message, dumps

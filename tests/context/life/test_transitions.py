@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from gateway.context.count.counter import Counter
 from gateway.context.cut.policy import Policy
+from gateway.context.life.attempt import Attempt
 from gateway.context.life.events import (
     AttemptMade,
     Counted,
@@ -37,7 +38,7 @@ from gateway.context.life.states import (
     Visit,
     replies_in,
 )
-from gateway.context.life.task import Attempt, Task
+from gateway.context.life.task import Task
 from gateway.context.life.transitions import TABLE, NoTransition, advance, after_failed_transition
 from gateway.context.write.draft import Draft, Step
 from gateway.wire.chat import CHAT

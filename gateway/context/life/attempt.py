@@ -1,0 +1,34 @@
+"""An attempt: one form of a request that can be sent, and how it was made."""
+
+import msgspec
+
+from gateway.context.write.draft import Draft, Step
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """A request to send: its bytes and how they were made. ``prompt`` is our count of it, in tokens."""
+
+    body: bytes
+    prompt: int
+    window: int
+    rung: int = 0
+    """Its place in `RUNGS`."""
+    ratio: float = 1.0
+    """The factor of the stable count, after a refusal proved it too low."""
+    draft: Draft | None = None
+    output: int | None = None
+    """The lowered output limit; None when the client's own holds."""
+    steps: tuple[Step, ...] = ()
+    keeps_thinking: bool = True
+    """False when all signed thinking was removed, because the upstream did not accept it."""
+    may_drop_thinking: bool = False
+    """Whether signed thinking follows another conversation than the one it was made in, and the upstream may drop it."""
+
+    @property
+    def turns_folded(self) -> int:
+        return self.draft.turns_folded if self.draft else 0
+
+    @property
+    def altered(self) -> bool:
+        """Return whether it differs from the client's request. If a count is too high, a fold may change nothing."""
+        return self.output is not None or (self.draft is not None and bool(self.steps))

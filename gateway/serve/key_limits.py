@@ -1,0 +1,108 @@
+"""The limits of client keys: requests and tokens a minute, counted and reserved before a request is sent."""
+
+from collections.abc import Iterator, Mapping
+
+from gateway.config import ClientKey, Settings
+from gateway.serve.gateway import Gateway
+from gateway.serve.incoming.errors import ClientError
+from gateway.serve.record import Record
+from gateway.state.rates import Used, expected
+from gateway.wire.format import Conversation, output_limit_of
+
+
+class RateLimited(ClientError):
+    """The key has used up one of its limits until the next minute."""
+
+    def __init__(self, used: Used, headers: Mapping[str, str], wanted: int = 0) -> None:
+        left = f"this request may take {wanted} and {used.left} are left" if wanted else "they are used up"
+        super().__init__(
+            429,
+            f"This key may use {used.limit} {used.what} a minute, and {left}. Try again in {used.reset_s} s.",
+            code="rate_limit_exceeded",
+            type_="rate_limit_error",
+            headers={**headers, "Retry-After": str(used.reset_s)},
+        )
+
+
+async def count_request(gateway: Gateway, key: ClientKey, record: Record) -> None:
+    """Count one request against the key's limits, and put what is left into the headers of the answer. Raises RateLimited."""
+    used = []
+    if key.rpm is not None:
+        used.append(await gateway.rates.use(key.id, "requests", 1, key.rpm))
+    if key.tpm is not None:
+        used.append(await gateway.rates.use(key.id, "tokens", 0, key.tpm))
+    headers = {name: value for each in used for name, value in _limit_headers(each)}
+    for each in used:
+        if _is_full(each):
+            raise RateLimited(each, headers)
+    record.shared = {**record.shared, **headers}
+
+
+def _is_full(used: Used) -> bool:
+    """Return whether a limit allows no further request. This request is among the counted ones; its tokens are not yet."""
+    return used.count > used.limit if used.what == "requests" else used.count >= used.limit
+
+
+async def reserve(
+    gateway: Gateway,
+    record: Record,
+    body_bytes: int,
+    window: int,
+    answer: int | None,
+    *,
+    answers: int = 1,
+    turn_id: str = "",
+) -> None:
+    """Reserve the tokens that a request may use, before it is sent. Raises RateLimited when the key has not enough left.
+
+    ``answer`` is the largest number of output tokens of one answer, where the request states one; ``answers`` is how many it asks for.
+    ``turn_id`` is the identifier of one response on a socket, whose own request has none to reserve.
+    """
+    key = record.key
+    if key is None or key.tpm is None:
+        return
+    if not turn_id:
+        turn_id = record.request_id = record.request_id or gateway.request_id()
+    if gateway.rates.has_reservation(turn_id):  # passed through after all
+        return
+    tokens = expected(body_bytes, window, answer, key.tpm, answers=answers)
+    used, fits = await gateway.rates.reserve(turn_id, key.id, tokens, key.tpm)
+    record.shared = {**record.shared, **dict(_limit_headers(used))}
+    if not fits:
+        raise RateLimited(used, record.shared, tokens)
+
+
+async def reserve_for(gateway: Gateway, record: Record, asked: Conversation, settings: Settings) -> None:
+    """Reserve the tokens that a conversation and its answers may use. Raises RateLimited when the key has not enough left."""
+    window = settings.route(asked.model).window or settings.default_window
+    answers = asked.head.get("n")
+    count = answers if isinstance(answers, int) else 1
+    await reserve(gateway, record, len(asked.raw), window, output_limit_of(asked), answers=count)
+
+
+async def admit_turn(gateway: Gateway, record: Record, turn_id: str, body_bytes: int, window: int) -> None:
+    """Count a message of a socket that asks for a response, as a request is counted, and reserve its tokens. Raises RateLimited."""
+    if record.key is not None:
+        await count_request(gateway, record.key, record)
+        await reserve(gateway, record, body_bytes, window, None, turn_id=turn_id)
+
+
+async def used_up(gateway: Gateway, record: Record) -> RateLimited | None:
+    """Return the error for a request whose key has used up its tokens of this minute; None while some are left."""
+    key = record.key
+    if key is None or key.tpm is None:
+        return None
+    used = await gateway.rates.use(key.id, "tokens", 0, key.tpm)
+    return RateLimited(used, dict(_limit_headers(used))) if _is_full(used) else None
+
+
+def limits_tokens(record: Record) -> bool:
+    """Return whether a request has a key with a limit of tokens."""
+    return record.key is not None and record.key.tpm is not None
+
+
+def _limit_headers(used: Used) -> Iterator[tuple[str, str]]:
+    """Yield OpenAI's headers about a limit: https://platform.openai.com/docs/guides/rate-limits."""
+    yield f"x-ratelimit-limit-{used.what}", str(used.limit)
+    yield f"x-ratelimit-remaining-{used.what}", str(used.left)
+    yield f"x-ratelimit-reset-{used.what}", f"{used.reset_s}s"

@@ -1,0 +1,81 @@
+"""The models of client keys: which models a request names, and whether its key is for them."""
+
+from collections.abc import Collection
+
+import orjson
+from aiohttp import web
+
+from gateway.serve import record as records
+from gateway.serve.gateway import Gateway, Setup
+from gateway.serve.incoming.body import READS_FASTER
+from gateway.serve.incoming.errors import ClientError
+from gateway.wire.format import Conversation
+from gateway.wire.model_name import differs, models_in_message, other_models
+
+
+def must_know_model(setup: Setup, request: web.BaseRequest) -> bool:
+    """Return whether a request's model must be known before it is sent: it decides the upstream, or whether the key allows it."""
+    return len(setup.targets) > 1 or is_restricted(request)
+
+
+def is_restricted(request: web.BaseRequest) -> bool:
+    """Return whether a request's key allows only some models."""
+    key = records.of(request).key
+    return key is not None and bool(key.models)
+
+
+def allows_model(request: web.BaseRequest, model: str) -> bool:
+    """Return whether a request's key allows a model."""
+    key = records.of(request).key
+    return key is None or key.may_use(model)
+
+
+def check_model(request: web.BaseRequest, model: str) -> None:
+    """Refuse a model that the request's key does not allow. Raises ClientError."""
+    key = records.of(request).key
+    if key is None or key.may_use(model):
+        return
+    named = "names no model" if not model else "names a model that this key is not for"
+    raise ClientError(
+        403,
+        f"The request {named}; it is for: {', '.join(key.models)}.",
+        code="model_not_allowed",
+        type_="permission_error",
+    )
+
+
+def check_models(request: web.BaseRequest, models: Collection[str] | None) -> None:
+    """Refuse models that the request's key does not allow, and None: models that cannot be read. Raises ClientError."""
+    for model in [""] if models is None else models:
+        check_model(request, model)
+
+
+async def check_other_models(gateway: Gateway, request: web.BaseRequest, body: bytes) -> None:
+    """Refuse a JSON body, decompressed, that names models beside its own which the request's key does not allow. Raises ClientError."""
+    if not is_restricted(request):
+        return
+    check_models(request, await gateway.pool.run(lambda: other_models(body), size_bytes=len(body) // READS_FASTER))
+
+
+async def check_conversation(gateway: Gateway, request: web.BaseRequest, asked: Conversation) -> None:
+    """Refuse a conversation that names a model, its own or another, which the request's key does not allow. Raises ClientError."""
+    check_model(request, asked.model)
+    await check_other_models(gateway, request, asked.raw)
+
+
+def allows_message(request: web.BaseRequest, text: str, *, names_model: bool) -> bool:
+    """Return whether a WebSocket message names only models that the key allows.
+
+    With ``names_model`` a message that begins an answer must name a model: the URL of its socket does not say which one is used.
+    """
+    raw = text.encode("utf-8", "surrogatepass")
+    try:
+        message = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return False
+    if not isinstance(message, dict) or differs(raw, ("type",)):
+        return False
+    models = models_in_message(raw)
+    if not models:
+        return models is not None and not (names_model and message.get("type") == "response.create")
+    return all(allows_model(request, model) for model in models)

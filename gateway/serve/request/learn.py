@@ -1,0 +1,72 @@
+"""Learn from a good answer for the next request, and request a summary if the conversation will soon need one.
+
+The client has its answer, so a failure here is only logged.
+"""
+
+import asyncio
+
+import structlog
+from msgspec.structs import replace
+
+from gateway.context.life.lessons import BilledPrompt, Learned
+from gateway.context.life.states import Answered
+from gateway.serve.request import summary, uncounted_bill
+from gateway.serve.request.outcome import Delivery
+from gateway.serve.request.place import place_at
+from gateway.serve.request.served import ServedRequest
+from gateway.state.pool import INLINE
+from providers.record import Usage
+
+log = structlog.get_logger(__name__)
+
+
+async def learn_after_delivery(served: ServedRequest, state: Answered) -> Delivery:
+    """Learn from a delivered answer, and request a summary. This goes on if the client leaves meanwhile."""
+    delivery = served.delivery
+    if not state.good:
+        return delivery
+    consider_summary(served, state)
+    if state.reply.handle.complete:
+        return delivery  # already learned from before it was sent
+    learning = served.gateway.tasks.start(learn(served, state, delivery.usage), "learn", must_finish=True)
+    return delivery if learning is None else replace(delivery, warning=await asyncio.shield(learning))
+
+
+async def learn(served: ServedRequest, state: Answered, usage: Usage | None) -> str:
+    """Learn from an answer; return the warning that it causes, or an empty text."""
+    gateway, size_bytes = served.gateway, len(state.life.request.raw)
+    try:
+        if size_bytes < INLINE or _is_quick(state, usage):
+            learned = _learned(served, state, usage)
+        else:
+            learned = await gateway.pool.run(lambda: _learned(served, state, usage), size_bytes=size_bytes)
+        gateway.learning.learn(learned.lessons, place_at(state.visit).caller.learner)
+    except Exception as error:  # noqa: BLE001  # promise 6: nothing is learned from this answer
+        gateway.failed("learning", error)
+        return ""
+    if learned.warning:
+        log.warning("truncated_silently", request_id=served.request_id, upstream=state.visit.place.upstream,
+                    told=learned.warning)  # fmt: skip
+    return learned.warning
+
+
+def _is_quick(state: Answered, usage: Usage | None) -> bool:
+    """Return whether learning reads no messages: of an uncounted request, with an ordinary bill or none."""
+    return state.visit.task is None and (
+        usage is None
+        or not uncounted_bill.needs_count(len(state.life.request.raw), BilledPrompt(usage.prompt, usage.cached))
+    )
+
+
+def _learned(served: ServedRequest, state: Answered, usage: Usage | None) -> Learned:
+    bill = BilledPrompt(usage.prompt, usage.cached) if usage else None
+    if not state.visit.fit_proven or state.visit.task is not None or bill is None:
+        return state.lessons(bill)
+    return uncounted_bill.learn(served.gateway, place_at(state.visit), state.life.request, bill)
+
+
+def consider_summary(served: ServedRequest, state: Answered) -> None:
+    try:
+        summary.request_if_needed(served.gateway, served.setup, state, served.headers)
+    except Exception as error:  # noqa: BLE001  # promise 6: this conversation has no summary
+        served.gateway.failed("summary", error)

@@ -1,0 +1,146 @@
+"""A place: one model at one upstream, where a request may go, with its window. The facts come from settings, catalogue and learning."""
+
+from typing import Final
+
+import msgspec
+
+from gateway.config import Route
+from gateway.config.catalogue import Catalogue, ModelFacts
+from gateway.context.count import families
+from gateway.context.life.states import Visit
+from gateway.serve.gateway import Gateway, Setup
+from gateway.serve.incoming.callers import NOBODY, Identity
+from gateway.state.facts import Owner
+from gateway.upstream.client import Target
+from providers.origins import Origin
+
+LISTED: Final = "upstream"
+"""The source of a window that the upstream's model list states."""
+DEFAULT: Final = "default"
+"""The source of a window that is the configured default."""
+UNKNOWN: Final = frozenset({LISTED, DEFAULT})
+"""The sources of the window of a model that is neither configured nor in the catalogue."""
+GUESSED_ERROR: Final = families.family_of("unknown").error
+"""Relative error of a count where the upstream may give any model this name: the same as for an unknown model."""
+
+
+def family_of(route: Route, facts: ModelFacts | None, stated: str = "") -> str:
+    """Return the family whose vocabulary and rules count for a model: configured, stated by its server, or by its name."""
+    if route.tokenizer != "auto":
+        return route.tokenizer
+    return stated or (facts.family if facts else "unknown")
+
+
+def family_stated_by(catalogue: Catalogue, origin: Origin | None) -> str:
+    """Return the family of the model that a server states behind a name; empty when it states none that is known.
+
+    The size of a vocabulary proves more than a name. The name tells the chat template, too, if it agrees with the size.
+    """
+    if origin is None:
+        return ""
+    facts = catalogue.find(origin.name)
+    by_name, by_size = facts.family if facts else "", families.BY_VOCABULARY_SIZE.get(origin.vocabulary, "")
+    if not by_size or (by_name and families.family_of(by_name).vocabulary == families.family_of(by_size).vocabulary):
+        return by_name
+    return by_size
+
+
+class Place(msgspec.Struct, frozen=True):
+    """One upstream and model that could answer a request, with its window."""
+
+    route: Route
+    target: Target
+    facts: ModelFacts | None
+    """The catalogue's entry of the model; None without one."""
+    window: int
+    configured_window: int
+    """The window without anything learned from answers."""
+    entry: str
+    """The source of the window: a configured or catalogued name, or another source. Bounded, usable as a label."""
+    stated_family: str = ""
+    """The family of the model that the server states behind the name; empty when it states none."""
+    caller: Identity = NOBODY
+    """The caller whose learned facts are used here, and to whom new facts will belong."""
+
+    @property
+    def upstream(self) -> str:
+        """The upstream's configured name."""
+        return self.target.name
+
+    @property
+    def model(self) -> str:
+        """The model's name at the upstream."""
+        return self.route.name
+
+    @property
+    def owner(self) -> Owner:
+        """The name of the facts that were learned here."""
+        return self.target.name, self.route.name, self.caller.learner
+
+    @property
+    def quota_key(self) -> str:
+        """The hash of the client's key if it is sent here, because its quota is its owner's; empty when the key is configured."""
+        return "" if self.target.endpoint.key else self.caller.key
+
+    @property
+    def max_retries(self) -> int:
+        """Calls after the first one that a refused request may take."""
+        return self.route.max_retries
+
+    @property
+    def family(self) -> str:
+        """The family whose vocabulary and rules count for the model."""
+        return family_of(self.route, self.facts, self.stated_family)
+
+    @property
+    def images(self) -> str:
+        """The rule for the cost of its images."""
+        return self.facts.images if self.facts else ""
+
+
+def place_at(visit: Visit) -> Place:
+    """Return a place with all its facts."""
+    assert isinstance(visit.place, Place)
+    return visit.place
+
+
+def place_of(gateway: Gateway, setup: Setup, route: Route, target: Target, caller: Identity = NOBODY) -> Place:
+    """Return a model at an upstream as a place. A smaller window that the upstream's own refusals stated to this caller
+    has precedence until it expires."""
+    window, entry = window_at(gateway, setup, route, target)
+    owner = target.name, route.name, caller.learner
+    learned = gateway.learning.stated_window(owner) if caller is not NOBODY else None
+    facts = gateway.catalogue.find(route.name)
+    origin = None if target.vendor else gateway.learning.lists.origin(target.name, route.name)
+    stated = family_stated_by(gateway.catalogue, origin)
+    return Place(route, target, facts, min(window, learned) if learned else window, window, entry, stated, caller)
+
+
+def window_at(gateway: Gateway, setup: Setup, route: Route, target: Target) -> tuple[int, str]:
+    """Find the window of a model at an upstream, and its source: configured, stated by the running server, catalogued, listed,
+    or the default, in this order."""
+    lists = gateway.learning.lists
+    if route.window is not None:
+        return route.window, route.entry
+    if running := lists.running(target.name, route.name):
+        return running, LISTED
+    if (facts := gateway.catalogue.find(route.name)) is not None:
+        return facts.context_window, facts.name
+    if listed := lists.window(target.name, route.name):
+        return listed, LISTED
+    return setup.settings.default_window, DEFAULT
+
+
+def has_guessed_family(place: Place) -> bool:
+    """Return whether the family is only guessed from the model's name: an operator of llama.cpp may call any model ``gpt-4o``.
+
+    It is known at services that sell a model under its own name, if the server states which model has the name, and if the operator
+    configured the tokenizer.
+    """
+    return place.route.tokenizer == "auto" and not place.target.vendor and not place.stated_family
+
+
+def error_of(place: Place) -> float:
+    """Return the relative error of a plain count at this place."""
+    error = families.family_of(place.family).error
+    return max(error, GUESSED_ERROR) if has_guessed_family(place) else error

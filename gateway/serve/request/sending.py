@@ -1,0 +1,83 @@
+"""Send an attempt to an upstream, and read the beginning of the answer."""
+
+import time
+from typing import Final
+
+import structlog
+from multidict import CIMultiDict
+
+from gateway.context.life.attempt import Attempt
+from gateway.context.life.events import Event, NoReply, ReplyCame
+from gateway.context.life.replies import Refusal
+from gateway.context.life.states import FAULT_STATUSES, Life, Ready
+from gateway.observe.exchange import Call
+from gateway.serve.answers.answer import Answer, peek
+from gateway.serve.incoming.callers import is_credential
+from gateway.serve.record import LONGEST_NAME
+from gateway.serve.request.place import Place, place_at
+from gateway.serve.request.served import ServedRequest
+from gateway.upstream.client import UpstreamUnreachable
+
+log = structlog.get_logger(__name__)
+
+KEY_STATUSES: Final = frozenset({429})
+"""Statuses about the quota of one key: the upstream is then avoided for this key only."""
+
+
+async def send(served: ServedRequest, state: Ready) -> Event:
+    """Send the attempt, and read the answer far enough to recognise a refusal."""
+    place, balance = place_at(state.visit), served.gateway.balance
+    name, key, began = place.target.name, place.quota_key, time.perf_counter()
+    if name not in served.used:
+        served.used.append(name)
+        balance.began(name)
+    try:
+        answer = await _call_upstream(served, place, state.attempt, state.life)
+    except UpstreamUnreachable as error:
+        served.calls.append(_call_record(state, place, 0, None, began))
+        balance.failed(name)
+        log.warning("upstream_failed", upstream=name, reason=str(error))
+        return NoReply(error)
+    served.opened.append(answer)
+    reply = answer.reply()
+    served.calls.append(_call_record(state, place, reply.status, reply.refusal, began))
+    if reply.status in FAULT_STATUSES and reply.refusal is None:
+        balance.failed(name, answer.retry_after_s(), key if reply.status in KEY_STATUSES else "")
+    else:
+        balance.succeeded(name, key)
+    return ReplyCame(reply)
+
+
+def _call_record(state: Ready, place: Place, status: int, refusal: Refusal | None, began: float) -> Call:
+    """Return the record of one call."""
+    return Call(
+        upstream=place.target.name,
+        model=place.model[:LONGEST_NAME],
+        status=status,
+        sign=refusal.sign if refusal is not None else "",
+        limit=refusal.numbers.limit if refusal is not None else None,
+        tokens=state.attempt.prompt if state.visit.task is not None else None,
+        rung=state.attempt.rung,
+        seconds=time.perf_counter() - began,
+    )
+
+
+async def _call_upstream(served: ServedRequest, place: Place, attempt: Attempt, life: Life) -> Answer:
+    """Send an attempt with the headers for its place, and return the start of the answer. Raises UpstreamUnreachable."""
+    headers = CIMultiDict(served.headers)
+    if place.target.name not in dict(served.route.choices):
+        # The client gave its key to the model it named, not to a model that replaces it.
+        for name in [name for name in headers if is_credential(name)]:
+            headers.popall(name, None)
+    body = attempt.body
+    if body is life.request.raw and not life.request.rewritten:
+        body = served.raw  # unchanged, in its original encoding
+    else:
+        headers.popall("Content-Encoding", None)
+    if attempt.may_drop_thinking:
+        for name, value in life.request.format.drop_thinking_headers.items():
+            headers[name] = ",".join([*headers.popall(name, ()), value])
+    headers = place.target.authorised(headers)
+    call = served.record.call(served.request, place.route.name)
+    response = await served.gateway.client.send(place.target, call, headers, body)
+    return await peek(place.target, response, life.request.format, served.gateway.failed)

@@ -1,0 +1,84 @@
+"""A client's request while it is served: what belongs to it, and what is closed at its end."""
+
+import msgspec
+from aiohttp import web
+from multidict import CIMultiDict
+
+from gateway.config import Route
+from gateway.context.life.states import State, replies_in
+from gateway.observe.exchange import Call
+from gateway.serve import keys
+from gateway.serve import record as records
+from gateway.serve.answers.answer import Answer
+from gateway.serve.gateway import Gateway, Setup
+from gateway.serve.incoming.callers import Identity
+from gateway.serve.incoming.encoding import readable_encodings
+from gateway.serve.record import Record
+from gateway.serve.request.contents import AttemptContents
+from gateway.serve.request.outcome import CLIENT_LEFT, Delivery, Outcome
+from gateway.upstream.client import Target
+
+
+class ServedRequest(msgspec.Struct, eq=False):
+    """A client's request while it is served: its bytes, the configuration at its start, and everything that was opened for it."""
+
+    gateway: Gateway
+    setup: Setup
+    request: web.BaseRequest
+    record: Record
+    """What is known of any request: its client, its key, its path."""
+    raw: bytes
+    """The body in its original content encoding."""
+    route: Route
+    headers: CIMultiDict[str]
+    """The client's headers for an upstream."""
+    request_id: str
+    opened: list[Answer] = []
+    """Answers whose connections we still have to close."""
+    calls: list[Call] = []
+    """The calls to upstreams so far, for the record."""
+    used: list[str] = []
+    """Upstreams that count this request as running."""
+    contents: AttemptContents | None = None
+    """What the last attempt sends and leaves out, for the record."""
+    outcome: Outcome | None = None
+    """The outcome of the last state, once headers were made from it."""
+    delivery: Delivery = Delivery(records.CLIENT_GONE, CLIENT_LEFT)
+    """What the client got. Until its answer is complete: what it got if it leaves now."""
+    session: str = ""
+    """The client's own name of the conversation; set by `find_places`."""
+
+    def identity_at(self, target: Target) -> Identity:
+        """Return the client's hashes at an upstream."""
+        return self.record.identity_at(target, self.headers)
+
+
+def served_request(gateway: Gateway, setup: Setup, request: web.BaseRequest, raw: bytes, model: str) -> ServedRequest:
+    """Return a request at the beginning of its life."""
+    headers = keys.forwarded(request)
+    if "Accept-Encoding" in headers:
+        headers["Accept-Encoding"] = readable_encodings(headers["Accept-Encoding"])
+    record = records.of(request)
+    request_id = record.request_id or gateway.request_id()
+    return ServedRequest(gateway, setup, request, record, raw, setup.settings.route(model), headers, request_id)
+
+
+def close_others(served: ServedRequest, state: State) -> None:
+    """Close the connections of all answers except those that a state may still forward."""
+    if not served.opened:
+        return
+    kept = [reply.handle for reply in replies_in(state)]
+    for answer in tuple(served.opened):
+        if answer not in kept:
+            answer.drop()
+            served.opened.remove(answer)
+
+
+def close_all(served: ServedRequest) -> None:
+    """Close the connections of all answers, and count the request as ended at every upstream it used."""
+    for name in served.used:
+        served.gateway.balance.ended(name)
+    served.used.clear()
+    for answer in served.opened:
+        answer.drop()
+    served.opened.clear()
