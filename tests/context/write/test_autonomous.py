@@ -9,7 +9,7 @@ from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.shares import AUTONOMOUS_RESULTS
-from gateway.context.write.compress import compress
+from gateway.context.write.folding import fold_conversation
 from gateway.wire.message import text_of
 from tests.context.messages import call, message, result
 
@@ -46,7 +46,7 @@ def session(steps: int = STEPS) -> list[dict[str, Any]]:
 
 
 def folded(question: str, room: int, steps: int = STEPS) -> list[Any]:
-    draft = compress([*session(steps), message("user", question)], Budget(room, 0, 0, 0), COUNTER, Policy())
+    draft = fold_conversation([*session(steps), message("user", question)], Budget(room, 0, 0, 0), COUNTER, Policy())
     assert draft.cost <= room
     return list(draft.messages)
 
@@ -89,7 +89,7 @@ def test_a_service_conversation_is_not_an_agent_that_works_on_its_own() -> None:
 def test_a_question_fills_its_room_with_what_is_less_relevant(room: int) -> None:
     """The words of a question need not be those of the answer, and room that is not used is lost."""
     question = message("user", "Which modules did you read for the mode of values?")
-    draft = compress([*session(), question], Budget(room, 0, 0, 0), COUNTER, Policy())
+    draft = fold_conversation([*session(), question], Budget(room, 0, 0, 0), COUNTER, Policy())
 
     assert 0.9 * room < draft.cost <= room
 
@@ -107,6 +107,6 @@ def test_a_list_in_a_page_is_quoted_with_the_heading_that_a_question_finds(parag
     messages[2:2] = [call("page", "fetch", url="https://example.com/yards"), result("page", page)]
     question = message("user", "Which registered scrapyards are there in the district?")
 
-    draft = compress([*messages, question], Budget(1500, 0, 0, 0), COUNTER, Policy())
+    draft = fold_conversation([*messages, question], Budget(1500, 0, 0, 0), COUNTER, Policy())
 
     assert items in all_text(list(draft.messages))
