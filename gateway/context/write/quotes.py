@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from gateway.context import frames
 from gateway.context.cut.layout import Layout
 from gateway.context.read.cues import is_question, wants_to_know
@@ -56,21 +58,22 @@ def _earlier_quotes(search: Search, kept: Mapping[int, Message]) -> dict[int, Qu
 
     Questions that the cut has folded have none.
     """
-    layout = search.layout
-    stays = layout.cut_at_question.quote_tokens * (
-        EARLIER_QUOTES_SHARE_WITH_CALLS if layout.has_agent else EARLIER_QUOTES_SHARE
-    )
+    share_that_stays = EARLIER_QUOTES_SHARE_WITH_CALLS if search.layout.has_agent else EARLIER_QUOTES_SHARE
     quotes: dict[int, Quotes] = {}
     spent = searched = 0
-    for indices in [indices for indices in layout.questions[:-1] if indices[0] in kept]:
-        if searched == MOST_EARLIER_QUESTIONS or spent + LEAST_TO_SEARCH > stays:
+    for indices, cut in search.layout.questions[:-1]:
+        if searched == MOST_EARLIER_QUESTIONS:
             break
+        stays = cut.quote_tokens * share_that_stays
+        if indices[0] not in kept or spent + LEAST_TO_SEARCH > stays:
+            continue
+        layout = replace(search.layout, cut_at_question=cut)
         text = question_text(search.source, indices)
         most = _share(text, layout, spent)
         if most < LEAST_TO_SEARCH:
             continue
         searched += 1
-        quote = search.find(Query(text, most, _lines_of(quotes)))
+        quote = replace(search, layout=layout).find(Query(text, most, _lines_of(quotes)))
         if quote.lines and spent + quote.tokens <= stays:
             quotes[indices[0]] = quote
             spent += quote.tokens
