@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
+from gateway.context.write.compress import compress
 
 from gateway.context import frames
 from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
-from gateway.context.write.compress import compress
 from gateway.wire.message import text_of
 from tests.context.messages import call, message, result
 
