@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from gateway.context.write.compress import compress
 
 from gateway.context import frames
 from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
+from gateway.context.write.folding import fold_conversation
 from gateway.wire.message import text_of
 from tests.context.messages import call, message, result
 
@@ -25,7 +25,7 @@ def rows(number: int, count: int) -> str:
 def requests(messages: list[dict[str, Any]], room: int) -> list[list[Any]]:
     """Fold each request of a conversation, as it grows."""
     ends = [end for end, each in enumerate(messages, 1) if each["role"] in ("user", "tool")]
-    return [list(compress(messages[:end], _budget(room), COUNTER, Policy()).messages) for end in ends]
+    return [list(fold_conversation(messages[:end], _budget(room), COUNTER, Policy()).messages) for end in ends]
 
 
 @pytest.mark.parametrize(("room", "most"), [(6000, 20), (6000, 40), (9000, 20)])
@@ -37,7 +37,7 @@ def test_the_ids_of_shortened_results_are_counted_before_the_cut_is_placed(room:
         count = most + number * 7 % (9 if most == 20 else 60)
         messages += [call(name, "count_shelf", shelf=str(number)), result(name, rows(number, count))]
     stages = [
-        {step.stage for step in compress(messages[:end], _budget(room), COUNTER, Policy()).steps}
+        {step.stage for step in fold_conversation(messages[:end], _budget(room), COUNTER, Policy()).steps}
         for end in range(20, len(messages) + 1, 2)
     ]
 
