@@ -72,6 +72,12 @@ NAMED_IN_CALL: Final = 16.0
 NAMED_IN_CALL_OF_AUTONOMOUS: Final = 6.0
 """The same for an agent that works on its own (see `LinePool.autonomous`): its calls carry whole pieces of code. E-mail addresses
 have `NAMED_IN_CALL` there, too."""
+ADDRESS_IN_RESULT: Final = 24.0
+"""Factor for an e-mail address of a result where an agent works on its own. A later call needs one in five of those that the agent has only
+read; of the paths that a call has used one in twelve."""
+MOST_ADDRESSES_OF_RESULT: Final = 8
+"""The most addresses of a result for which this factor counts. More are a list of customers or the like: in customer service, a later call
+needs one in four identifiers of a result with fewer than 8, and one in eight of a result with more."""
 NAMED_BY_USER: Final = 4.0
 """Factor for a value that the user named."""
 NAMED_BY_ASSISTANT: Final = 2.2

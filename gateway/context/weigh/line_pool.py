@@ -394,10 +394,23 @@ class LinePool:
         ):
             use_factors.update(dict.fromkeys([word.key for word in found], value))
         if self.autonomous:
-            # To whom an agent wrote, it writes again.
-            addresses = [word.key for word in counts.in_calls if is_address(word.key)]
-            use_factors.update(dict.fromkeys(addresses, weights.NAMED_IN_CALL))
+            # An agent writes to those whose mails it reads, and again to those to whom it wrote: these are in the calls, too.
+            written_to = [word.key for word in counts.in_calls if is_address(word.key)]
+            use_factors.update(dict.fromkeys(self._addresses_in_results(), weights.ADDRESS_IN_RESULT))
+            use_factors.update(dict.fromkeys(written_to, weights.NAMED_IN_CALL))
         return use_factors
+
+    def _addresses_in_results(self) -> set[str]:
+        """Return the e-mail addresses in results that have few of them."""
+        addresses = {word for word in self.tally.counts.in_results if is_address(word.key)}
+        if not addresses:
+            return set()
+        by_result = [
+            {word.key for line in reading.lines for word in line.words if word in addresses}
+            for reading in self.readings.values()
+            if reading.tool
+        ]
+        return set().union(*[found for found in by_result if len(found) <= weights.MOST_ADDRESSES_OF_RESULT])
 
     @cached_property
     def rarity(self) -> dict[str, float]:
