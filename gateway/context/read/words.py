@@ -138,7 +138,7 @@ class Lexicon:
         if not bare.isascii() and (run := _UNSPACED.search(bare)):
             return (*_unspaced(run[0]), *self(_UNSPACED.sub(" ", bare)))
         shape = _shape(bare)
-        if shape is IDENT and (place := _PLACE.fullmatch(bare)):
+        if shape is IDENT and ":" in bare and (place := _PLACE.fullmatch(bare)):
             return tuple([word for part in place.groups("") for word in self._read(part)])
         if not _IS_ORDINARY[shape]:
             return (Word(bare.lower(), shape, len(bare) * _EXTRA_TOKENS[shape]),)

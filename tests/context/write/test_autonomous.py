@@ -85,7 +85,7 @@ def test_a_service_conversation_is_not_an_agent_that_works_on_its_own() -> None:
     assert CAUSE not in all_text(folded("Go on with the next ticket.", 260, steps=AUTONOMOUS_RESULTS - 1))
 
 
-@pytest.mark.parametrize("room", [1200, 2500])
+@pytest.mark.parametrize("room", [1200, 2500, 16_000])
 def test_a_question_fills_its_room_with_what_is_less_relevant(room: int) -> None:
     """The words of a question need not be those of the answer, and room that is not used is lost."""
     question = message("user", "Which modules did you read for the mode of values?")
