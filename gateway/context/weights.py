@@ -72,6 +72,15 @@ NAMED_IN_CALL: Final = 16.0
 NAMED_IN_CALL_OF_AUTONOMOUS: Final = 6.0
 """The same for an agent that works on its own (see `LinePool.autonomous`): its calls carry whole pieces of code. E-mail addresses
 have `NAMED_IN_CALL` there, too."""
+ADDRESS_IN_RESULT: Final = 24.0
+"""Factor for an e-mail address of a result where an agent works on its own. A later call needs one in five of those that the agent has only
+read; of the paths that a call has used one in twenty."""
+FOUND_FILE: Final = 12.0
+"""The same for a file at the beginning of a row of output, as a search writes it. A later call needs one in twelve of these, and one in
+500 of the files inside rows."""
+MOST_FOUND_IN_RESULT: Final = 8
+"""The most addresses, and the most files, of a result for which these factors count. More are a list of customers, all files of a folder or
+the like: of results with more files a later call needs one in 300."""
 NAMED_BY_USER: Final = 4.0
 """Factor for a value that the user named."""
 NAMED_BY_ASSISTANT: Final = 2.2

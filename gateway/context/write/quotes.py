@@ -20,6 +20,7 @@ from gateway.context.write.quote_room import (
     is_about_conversation,
     is_long,
     most_quotes,
+    most_quotes_in_free_room,
     question_text,
     quote_tokens_for_question,
 )
@@ -85,7 +86,7 @@ def _current_quote(
 ) -> Quotes:
     """Return the quotes for the current question, in ``left`` tokens; earlier quotes have ``spent`` so many.
 
-    1. A question about the conversation: its quotes may fill the free room, up to `most_quotes`.
+    1. A question about the conversation: its quotes may fill the free room, up to `most_quotes_in_free_room`.
     2. Another question that is the newest message: its quotes may fill the room, too, if the request begins unlike the one before it
        in any case. Then they cost only their own tokens.
     3. A message that asks or instructs among other things: it gets quotes if the folded part has enough of what it asks.
@@ -100,7 +101,7 @@ def _current_quote(
     costs_only_itself = layout.ends_with_question and (layout.prefix_breaks or asks_long_history)
     if is_question(text) and (about_conversation or costs_only_itself):
         limited = about_conversation and not (asks_long_history and names_a_subject(text))
-        tokens = _beside_steps(search, kept, free, most_quotes(layout, text) if limited else None)
+        tokens = _beside_steps(search, kept, free, most_quotes_in_free_room(layout, text) if limited else None)
         return (
             search.find_and_fill(Query(text, tokens, quoted_before), kept) if tokens >= LEAST_TO_SEARCH else NO_QUOTES
         )

@@ -85,7 +85,7 @@ def test_a_service_conversation_is_not_an_agent_that_works_on_its_own() -> None:
     assert CAUSE not in all_text(folded("Go on with the next ticket.", 260, steps=AUTONOMOUS_RESULTS - 1))
 
 
-@pytest.mark.parametrize("room", [1200, 2500])
+@pytest.mark.parametrize("room", [1200, 2500, 16_000])
 def test_a_question_fills_its_room_with_what_is_less_relevant(room: int) -> None:
     """The words of a question need not be those of the answer, and room that is not used is lost."""
     question = message("user", "Which modules did you read for the mode of values?")
@@ -110,3 +110,28 @@ def test_a_list_in_a_page_is_quoted_with_the_heading_that_a_question_finds(parag
     draft = fold_conversation([*messages, question], Budget(1500, 0, 0, 0), COUNTER, Policy())
 
     assert items in all_text(list(draft.messages))
+
+
+def mails(number: int) -> list[dict[str, Any]]:
+    """One task of an agent for an office, which reads so many mails."""
+    messages = [message("system", "You are an agent for an office."), message("user", "Please go through my mail.")]
+    for mail in range(number):
+        name = f"m{mail}"
+        body = " ".join(f"Point {point} of the order stays as it was agreed in week {mail}." for point in range(30))
+        messages.append(call(name, "read_mail", id=f"msg-{mail}"))
+        messages.append(
+            result(name, f"From: Person {mail} <person.{mail}@firm{mail}.example>\nSubject: Order\n\n{body}")
+        )
+        messages.append(
+            message("assistant", f"Mail {mail} says that the order stays, so nothing is to be changed in the plan.")
+        )
+    return messages
+
+
+def test_the_addresses_of_those_whose_mails_were_read_stay() -> None:
+    """The agent may answer any of them later."""
+    messages = mails(12)
+    draft = compress(messages, Budget(sum(map(COUNTER.message, messages)) // 8, 0, 0, 0), COUNTER, Policy())
+    text = all_text(list(draft.messages))
+
+    assert [mail for mail in range(12) if f"person.{mail}@firm{mail}.example" not in text] == []
