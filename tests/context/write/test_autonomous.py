@@ -131,7 +131,7 @@ def mails(number: int) -> list[dict[str, Any]]:
 def test_the_addresses_of_those_whose_mails_were_read_stay() -> None:
     """The agent may answer any of them later."""
     messages = mails(12)
-    draft = compress(messages, Budget(sum(map(COUNTER.message, messages)) // 8, 0, 0, 0), COUNTER, Policy())
+    draft = fold_conversation(messages, Budget(sum(map(COUNTER.message, messages)) // 8, 0, 0, 0), COUNTER, Policy())
     text = all_text(list(draft.messages))
 
     assert [mail for mail in range(12) if f"person.{mail}@firm{mail}.example" not in text] == []
