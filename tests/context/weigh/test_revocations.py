@@ -73,15 +73,14 @@ def test_a_word_of_the_wish_in_the_reply_makes_a_revocation_more_probable() -> N
     assert Revocations(with_word).of(0)[at] > Revocations(without).of(0)[at]
 
 
-def test_a_doubtful_wish_gives_way_to_one_that_nothing_makes_doubtful() -> None:
+def test_a_doubtful_wish_comes_after_other_wishes_or_after_what_makes_it_doubtful() -> None:
     doubtful, plain = "Please always write me the dates with dots.", "The tree names in full, please."
     change = "The cards will have dates on the back, I do like that."
     before = pool(("user", doubtful), ASIDES[0], ("user", plain), *ASIDES)
     after = pool(("user", doubtful), ASIDES[0], ("user", plain), *ASIDES, ("user", change), ("assistant", "Good."))
 
-    def is_first(found: LinePool) -> bool:
-        order = [found.lines[position].text for position in found.wishes.ranked]
-        return order.index(doubtful) < order.index(plain)
+    def order(found: LinePool) -> list[str]:
+        return [found.lines[position].text for position in found.wishes.ranked]
 
-    assert is_first(before)
-    assert not is_first(after)
+    assert order(before)[0] == doubtful
+    assert order(after)[0] in {plain, change}
