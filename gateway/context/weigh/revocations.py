@@ -5,7 +5,7 @@ rare words with the wish, are both candidates, and each gets a probability. The 
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from heapq import nlargest
 from itertools import accumulate
 from math import exp, fsum
@@ -22,10 +22,13 @@ chats on which the weights were fitted has 299."""
 
 
 class Revocations:
-    """The candidates of one folded part."""
+    """The candidates of one folded part, for wishes at some positions."""
 
-    def __init__(self, pool: FoldedLines) -> None:
+    def __init__(self, pool: FoldedLines, wish_positions: Iterable[int]) -> None:
         self._pool = pool
+        keys = {word.key for at in wish_positions for word in pool.lines[at].words}
+        self._keys = frozenset(filter(wishes.is_content_word, keys))
+        """The content words of these wishes."""
         points = {
             position: _change_points(line.wish_cues)
             for reading in pool.readings.values()
@@ -47,18 +50,19 @@ class Revocations:
     def _by_word(self) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
         """Return by content word the candidates that have it, and those that only have it nearby: in the rest of their message or in
         the assistant's reply."""
-        pool = self._pool
+        pool, wanted = self._pool, self._keys
         with_word: dict[str, list[int]] = {}
         near_word: dict[str, list[int]] = {}
+        by_message = {
+            index: wanted.intersection([word.key for at in positions for word in pool.lines[at].words])
+            for index, positions in pool.positions.items()
+        }
         for position in self._odds:
             message = pool.message_of[position]
             after = pool.order[pool.rank[message] + 1 : pool.rank[message] + 2]
-            nearby = [message, *[index for index in after if pool.readings[index].role == "assistant"]]
-            own = dict.fromkeys([word.key for word in pool.lines[position].words])
-            others = dict.fromkeys(
-                [word.key for index in nearby for at in pool.positions[index] for word in pool.lines[at].words]
-            )
-            for keys, by_word in ((own, with_word), (others.keys() - own.keys(), near_word)):
+            replies = [by_message[index] for index in after if pool.readings[index].role == "assistant"]
+            own = wanted.intersection([word.key for word in pool.lines[position].words])
+            for keys, by_word in ((own, with_word), (by_message[message].union(*replies) - own, near_word)):
                 for key in keys:
                     by_word.setdefault(key, []).append(position)
         return with_word, near_word
@@ -69,7 +73,7 @@ class Revocations:
         last = pool.positions[pool.message_of[wish]].stop - 1
         shared: dict[int, float] = {}
         for key in dict.fromkeys([word.key for word in pool.lines[wish].words]):
-            if not wishes.is_content_word(key):
+            if key not in self._keys:
                 continue
             rarity = pool.rarity.get(key, 1.0)
             for by_word, share in ((self._with_word, 1.0), (self._near_word, weights.SHARED_NEARBY)):

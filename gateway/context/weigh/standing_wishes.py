@@ -40,8 +40,9 @@ def standing_wishes(pool: FoldedLines) -> StandingWishes:
     """Find the standing wishes of a folded part."""
     finder = _Finder(pool)
     found = finder.ranked_wishes()
-    revocations_of = Revocations(pool).of
-    probabilities = {wish.position: revocations_of(wish.position) for wish in found[:MOST_DOUBTED]}
+    surest = [wish.position for wish in found[:MOST_DOUBTED]]
+    revocations_of = Revocations(pool, surest).of
+    probabilities = {wish: revocations_of(wish) for wish in surest}
     best = {
         wish: max(each.items(), key=lambda item: (item[1], item[0])) for wish, each in probabilities.items() if each
     }

@@ -56,7 +56,7 @@ def test_only_later_sentences_of_the_user_revoke_a_wish_and_their_probabilities_
     found = pool(("user", later), ("assistant", later), ("user", wish), *ASIDES, ("user", later), ("assistant", later))
     at = found.positions[2].start
 
-    probabilities = Revocations(found).of(at)
+    probabilities = Revocations(found, [at]).of(at)
 
     assert max(probabilities, key=probabilities.__getitem__) == found.positions[3 + len(ASIDES)].start
     assert all(found.readings[found.message_of[position]].role == "user" for position in probabilities)
@@ -70,12 +70,12 @@ def test_a_word_of_the_wish_in_the_reply_makes_a_revocation_more_probable() -> N
     without = pool(("user", wish), *ASIDES, ("user", later), ("assistant", "Good to hear that."))
     at = with_word.positions[1 + len(ASIDES)].start
 
-    assert Revocations(with_word).of(0)[at] > Revocations(without).of(0)[at]
+    assert Revocations(with_word, [0]).of(0)[at] > Revocations(without, [0]).of(0)[at]
 
 
 def test_a_doubtful_wish_comes_after_other_wishes_or_after_what_makes_it_doubtful() -> None:
     doubtful, plain = "Please always write me the dates with dots.", "The tree names in full, please."
-    change = "The cards will have dates on the back, I do like that."
+    change = "You can write me the dates as you like, dots or not."
     before = pool(("user", doubtful), ASIDES[0], ("user", plain), *ASIDES)
     after = pool(("user", doubtful), ASIDES[0], ("user", plain), *ASIDES, ("user", change), ("assistant", "Good."))
 
