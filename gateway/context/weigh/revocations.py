@@ -20,6 +20,10 @@ MOST_CANDIDATES: Final = 400
 """Sentences of the user that are compared with wishes, those that sound most like a change. Chosen to bound the time: the longest of the
 chats on which the weights were fitted has 299."""
 
+LEAST_RARITY: Final = 0.1
+"""The least rarity of a word that counts as shared. More common words cost time and say nothing: a tenth of a point is half of a word
+of change."""
+
 
 class Revocations:
     """The candidates of one folded part, for wishes at some positions."""
@@ -27,8 +31,11 @@ class Revocations:
     def __init__(self, pool: FoldedLines, wish_positions: Iterable[int]) -> None:
         self._pool = pool
         keys = {word.key for at in wish_positions for word in pool.lines[at].words}
-        self._keys = frozenset(filter(wishes.is_content_word, keys))
-        """The content words of these wishes."""
+        rarity = {key: pool.rarity.get(key, 1.0) for key in keys}
+        self._rarity = {
+            key: rare for key, rare in rarity.items() if rare >= LEAST_RARITY and wishes.is_content_word(key)
+        }
+        """By rare content word of these wishes its rarity."""
         points = {
             position: _change_points(line.wish_cues)
             for reading in pool.readings.values()
@@ -50,7 +57,7 @@ class Revocations:
     def _by_word(self) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
         """Return by content word the candidates that have it, and those that only have it nearby: in the rest of their message or in
         the assistant's reply."""
-        pool, wanted = self._pool, self._keys
+        pool, wanted = self._pool, frozenset(self._rarity)
         with_word: dict[str, list[int]] = {}
         near_word: dict[str, list[int]] = {}
         by_message = {
@@ -73,9 +80,9 @@ class Revocations:
         last = pool.positions[pool.message_of[wish]].stop - 1
         shared: dict[int, float] = {}
         for key in dict.fromkeys([word.key for word in pool.lines[wish].words]):
-            if key not in self._keys:
+            if key not in self._rarity:
                 continue
-            rarity = pool.rarity.get(key, 1.0)
+            rarity = self._rarity[key]
             for by_word, share in ((self._with_word, 1.0), (self._near_word, weights.SHARED_NEARBY)):
                 for at in by_word.get(key, ()):
                     if at > last:

@@ -20,7 +20,7 @@ ADDED_WORDS: Final = 3
 """Words that are added to a line's number of words for its share of rare words: a short line seldom has more than one."""
 REPLY_CHARACTERS: Final = 160
 """Characters of a reply that are read."""
-MOST_DOUBTED: Final = 200
+MOST_DOUBTED: Final = 100
 """The surest wishes, for which revocations are looked for. Chosen to bound the time: a digest and quotes have room for fewer."""
 
 
