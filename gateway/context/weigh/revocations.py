@@ -60,18 +60,17 @@ class Revocations:
         pool, wanted = self._pool, frozenset(self._rarity)
         with_word: dict[str, list[int]] = {}
         near_word: dict[str, list[int]] = {}
-        by_message = {
-            index: wanted.intersection([word.key for at in positions for word in pool.lines[at].words])
-            for index, positions in pool.positions.items()
-        }
-        for position in self._odds:
-            message = pool.message_of[position]
+        for message in dict.fromkeys([pool.message_of[position] for position in self._odds]):
             after = pool.order[pool.rank[message] + 1 : pool.rank[message] + 2]
-            replies = [by_message[index] for index in after if pool.readings[index].role == "assistant"]
-            own = wanted.intersection([word.key for word in pool.lines[position].words])
-            for keys, by_word in ((own, with_word), (by_message[message].union(*replies) - own, near_word)):
-                for key in keys:
-                    by_word.setdefault(key, []).append(position)
+            nearby = [message, *[index for index in after if pool.readings[index].role == "assistant"]]
+            keys = wanted.intersection(
+                [word.key for index in nearby for at in pool.positions[index] for word in pool.lines[at].words]
+            )
+            for position in pool.positions[message] if keys else ():
+                if position in self._odds:
+                    own = keys.intersection([word.key for word in pool.lines[position].words])
+                    for key in keys:
+                        (with_word if key in own else near_word).setdefault(key, []).append(position)
         return with_word, near_word
 
     def of(self, wish: int) -> Mapping[int, float]:
