@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from gateway.serve.sockets import socket_retry
+from gateway.serve.sockets import retry
 from tests import running
 from tests.e2e.native import MODEL, RESPONSES
 from tests.hostile.wire import until
@@ -126,7 +126,7 @@ async def test_what_comes_after_content_or_is_no_refusal_is_handed_on(late):
 
 
 async def test_events_are_held_no_longer_than_a_stream_is(monkeypatch):
-    monkeypatch.setattr(socket_retry, "LONGEST_HOLD_S", 0.01)
+    monkeypatch.setattr(retry, "LONGEST_HOLD_S", 0.01)
     async with talking([BEGUN]) as (_, socket, _):
         await socket.send_json(create(3))
         assert await heard(socket, 2) == BEGUN
@@ -159,7 +159,7 @@ async def test_a_failure_of_our_own_hands_on_the_refusal(monkeypatch):
     async def broken(*_):
         raise RecursionError("forced")
 
-    monkeypatch.setattr(socket_retry, "DECISIONS", dict.fromkeys(socket_retry.DECISIONS, broken))
+    monkeypatch.setattr(retry, "DECISIONS", dict.fromkeys(retry.DECISIONS, broken))
     async with talking([[*BEGUN, refused(9000)]]) as (_, socket, got):
         await socket.send_json(create(120))
         assert await heard(socket, 3) == [*BEGUN, refused(9000)]

@@ -6,8 +6,8 @@ from typing import Final
 from gateway.serve import key_limits
 from gateway.serve.gateway import Gateway
 from gateway.serve.record import Record
-from gateway.serve.sockets.socket_events import CREATE, Event, Frame, Refused, event_of, refusal
-from gateway.serve.sockets.socket_turns import Turns
+from gateway.serve.sockets.events import CREATE, Event, Frame, Refused, event_of, refusal
+from gateway.serve.sockets.turns import Turns
 
 KNOWN_S: Final = 1.0
 """Seconds for which it is taken as known whether a key has tokens left: audio arrives in fifty frames a second."""

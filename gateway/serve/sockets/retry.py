@@ -20,9 +20,9 @@ from gateway.serve.gateway import Gateway
 from gateway.serve.record import LONGEST_NAME
 from gateway.serve.request.contents import AttemptContents, contents_of
 from gateway.serve.request.decisions import DECISIONS
-from gateway.serve.sockets.socket_events import ERROR, Frame
-from gateway.serve.sockets.socket_fold import Planned, fields_of
-from gateway.serve.sockets.socket_turns import Turns
+from gateway.serve.sockets.events import ERROR, Frame
+from gateway.serve.sockets.fold import Planned, fields_of
+from gateway.serve.sockets.turns import Turns
 from gateway.upstream.client import Target
 from gateway.upstream.refusals import refusal_from
 from gateway.wire.responses import RESPONSES

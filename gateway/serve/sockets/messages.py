@@ -9,12 +9,12 @@ from gateway.serve import record as records
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.admission import holding
 from gateway.serve.incoming.errors import ClientError
-from gateway.serve.sockets.socket_events import CREATE, NotServed, event_of, frame_of
-from gateway.serve.sockets.socket_fold import Message, fold_message, speaks_responses
-from gateway.serve.sockets.socket_limits import Limits
-from gateway.serve.sockets.socket_models import check_message, check_url, with_names_at
-from gateway.serve.sockets.socket_retry import Retries
-from gateway.serve.sockets.socket_turns import Turns
+from gateway.serve.sockets.events import CREATE, NotServed, event_of, frame_of
+from gateway.serve.sockets.fold import Message, fold_message, speaks_responses
+from gateway.serve.sockets.limits import Limits
+from gateway.serve.sockets.models import check_message, check_url, with_names_at
+from gateway.serve.sockets.retry import Retries
+from gateway.serve.sockets.turns import Turns
 from gateway.upstream.client import Target
 
 

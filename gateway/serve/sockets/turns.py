@@ -17,7 +17,7 @@ from gateway.observe.exchange import Call, Exchange
 from gateway.serve import key_limits
 from gateway.serve.gateway import Gateway
 from gateway.serve.record import CLIENT_GONE, LONGEST_NAME, Record
-from gateway.serve.sockets.socket_events import ERROR, Event, Frame, read_event
+from gateway.serve.sockets.events import ERROR, Event, Frame, read_event
 from gateway.state.rates import BYTES_PER_TOKEN
 from providers.usage import read_usage
 

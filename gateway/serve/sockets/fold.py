@@ -27,7 +27,7 @@ from gateway.serve.request.mode import mode_of
 from gateway.serve.request.outcome import why_enforced
 from gateway.serve.request.place import Place
 from gateway.serve.request.sessions import session_of
-from gateway.serve.sockets.socket_events import CREATE
+from gateway.serve.sockets.events import CREATE
 from gateway.state.freeing import LEAST_FREED_BYTES
 from gateway.upstream.client import Target
 from gateway.wire.format import Conversation
