@@ -155,11 +155,23 @@ async def test_in_observe_mode_a_refusal_is_handed_on():
         assert len(got) == 1
 
 
+async def test_in_observe_mode_what_was_sent_is_learned_from():
+    """The client's message was sent, and not the fold that was planned, which has 768 tokens."""
+    config = {"models": {MODEL: {"context_window": 2000, "tokenizer": "o200k"}}, "fold": {"mode": "observe"}}
+    async with talking([[refused(9000, 1500)]], config) as (ports, socket, _):
+        await socket.send_json(create(120))
+        assert await heard(socket, 1) == [refused(9000, 1500)]
+        async with ports.session.get(f"{ports.admin_url}/api/learned") as response:
+            facts = (await response.json())["facts"]
+        (window,) = (fact for fact in facts if fact["what"] == "window")
+        assert "25,371 by our count" in window["evidence"]
+
+
 async def test_a_failure_of_our_own_hands_on_the_refusal(monkeypatch):
     async def broken(*_):
         raise RecursionError("forced")
 
-    monkeypatch.setattr(retry, "DECISIONS", dict.fromkeys(retry.DECISIONS, broken))
+    monkeypatch.setattr(retry, "run_decisions", broken)
     async with talking([[*BEGUN, refused(9000)]]) as (_, socket, got):
         await socket.send_json(create(120))
         assert await heard(socket, 3) == [*BEGUN, refused(9000)]

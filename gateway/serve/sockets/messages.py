@@ -67,8 +67,8 @@ class ClientMessages:
             if message.asks:
                 size_bytes = len(text.encode("utf-8", "surrogatepass"))
                 await self._turns.open(size_bytes, message.fields, message.event_id)
-                if message.ready is not None:
-                    self._retries.watch(message.ready, room.pop_all())
+                if message.asking is not None:
+                    self._retries.watch(message.asking, room.pop_all())
         return message.text
 
     async def _message(self, text: str) -> Message:
