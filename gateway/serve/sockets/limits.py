@@ -41,7 +41,7 @@ class Limits:
         """Return the error for any message of a key that has used up its tokens; None while some are left."""
         now = asyncio.get_running_loop().time()
         if now >= self._known_until:
-            self._used_up = await key_limits.used_up(self._gateway, self._socket)
+            self._used_up = await key_limits.used_up(self._gateway, self._socket.arrival)
             self._known_until = now + KNOWN_S
         return self._used_up
 

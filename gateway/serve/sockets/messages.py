@@ -50,10 +50,10 @@ class ClientMessages:
 
     def _check_key(self) -> None:
         """Check the client's key again, because a socket may stay open for hours. Raises NotServed."""
-        before = self._record.key
+        before = self._record.arrival.key
         try:
-            keys.check_again(self._gateway, self._record)
-            if self._record.key is not before:
+            keys.check_again(self._gateway, self._record.arrival)
+            if self._record.arrival.key is not before:
                 check_url(self._gateway, self._request)
         except ClientError as refusal:
             raise NotServed(refusal.code) from None

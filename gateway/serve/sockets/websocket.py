@@ -50,7 +50,7 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     record.why = "websocket"
     name = gateway.setup.settings.route(model).name if model else ""
     record.set_upstream(target, model, name, headers)
-    call = record.call(request, name)
+    call = record.arrival.call(request, name)
     if model:
         call = replace(call, query=query_for(call.query, name))
     offered = keys.upstream_protocols(request)
