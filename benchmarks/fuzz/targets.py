@@ -21,7 +21,7 @@ from gateway.context.life.attempt import Attempt
 from gateway.context.life.replies import StatedNumbers
 from gateway.context.life.task import Task
 from gateway.context.summarise import transcript
-from gateway.context.write.compress import compress  # noqa: F401  # loads what folding needs before the fuzzer watches
+from gateway.context.write.folding import fold_conversation  # noqa: F401  # loads what folding needs before the fuzzer watches
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.limits import check_request, check_text
 from gateway.state import facts, forgetting

@@ -18,7 +18,7 @@ from benchmarks.recall.needed import Point, found, points, probes
 from benchmarks.recall.ours import COUNTER, RESERVE, TOOLS, budget_of
 from gateway.command.recast import recast
 from gateway.context.cut.policy import Policy
-from gateway.context.write.compress import compress
+from gateway.context.write.folding import fold_conversation
 from gateway.wire.format import Edits, Format
 from gateway.wire.formats import FORMATS
 
@@ -30,7 +30,7 @@ def folded(format: Format, messages: Messages, window: int) -> Messages:
     """A conversation recast, folded, written and read again."""
     request = format.parse(orjson.dumps(recast({"messages": list(messages)}, format.name)))
     assert request is not None
-    draft = compress(request.messages, budget_of(window), COUNTER, Policy())
+    draft = fold_conversation(request.messages, budget_of(window), COUNTER, Policy())
     again = format.parse(format.encode(request, Edits(messages=draft.messages)))
     assert again is not None
     return again.messages

@@ -11,7 +11,7 @@ from gateway.context.count.message_cost import counter
 from gateway.context.count.tokens import TokenCount, margin
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
-from gateway.context.write.compress import compress
+from gateway.context.write.folding import fold_conversation
 from gateway.wire.memory import Memory
 
 FAMILY = "o200k"
@@ -33,9 +33,11 @@ def budget_of(window: int) -> Budget:
 
 def turnfold(messages, window, count):
     """Fold as the gateway does for such a request."""
-    return list(compress(messages, budget_of(window), COUNTER, POLICY, memory=MEMORY).messages)
+    return list(fold_conversation(messages, budget_of(window), COUNTER, POLICY, memory=MEMORY).messages)
 
 
 def without_recall(messages, window, count):
     """The same with recall switched off."""
-    return list(compress(messages, budget_of(window), COUNTER, Policy(recall_share=0.0), memory=MEMORY).messages)
+    return list(
+        fold_conversation(messages, budget_of(window), COUNTER, Policy(recall_share=0.0), memory=MEMORY).messages
+    )

@@ -103,11 +103,11 @@ def _entry(key: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _moment(written: str) -> str:
     """Return a date unchanged, and a time from now as a date."""
-    if (match := MEASURE.match(written.strip())) and match[2] in SECONDS:
-        return write_moment(time.time() + float(match[1]) * SECONDS[match[2]])
     try:
+        if (match := MEASURE.match(written.strip())) and match[2] in SECONDS:
+            written = write_moment(time.time() + float(match[1]) * SECONDS[match[2]])
         expires = seconds_of_date(written)
-    except ValueError:
+    except (ValueError, OverflowError, OSError):  # not a date, or one after the year 9999
         message = f'--expires: "{written}" is not a date such as 2027-01-31, or a time from now such as 90d'
         raise CannotWrite(message) from None
     if expires <= time.time():

@@ -61,6 +61,24 @@ def key_file(path: str | Path, settings: Settings) -> Path:
     return Path(path).absolute().parent / settings.server.keys_file
 
 
+def losses(before: Settings, after: Settings) -> list[str]:
+    """Return what a running gateway must not lose by a changed file: its only upstreams, or the last client key.
+
+    A file that was emptied, or cut short on a full disk, is valid and means the defaults: everyone would be served, and
+    the clients' keys and words would go to another server.
+    """
+    lost: list[str] = []
+    if _names_no_upstream(after) and not _names_no_upstream(before):
+        lost.append(f"upstreams: none is named any more, so all requests would go to {OPENAI.base_url}")
+    if before.asks_for_keys and not after.asks_for_keys:
+        lost.append("keys: none is left, and no server.keys_file is named, so everyone would be served")
+    return [f"{loss}; if this is wanted, restart the gateway" for loss in lost]
+
+
+def _names_no_upstream(settings: Settings) -> bool:
+    return settings.upstreams.get(OPENAI.name) is OPENAI
+
+
 def with_key_file(settings: Settings, file: Path) -> Settings:
     """Return the settings with the client keys of a file added. Raises SettingsError."""
     try:

@@ -10,7 +10,7 @@ from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, Final
 
-from gateway.standin import citations
+from gateway.standin import citations, hosted
 from gateway.standin.validity import Violation, broken_more_often
 
 RULES: Final = {
@@ -26,6 +26,7 @@ RULES: Final = {
     "signature": "thinking is sent back as it was signed",
     "thinking_first": "where thinking is on, the assistant message of the running tool loop begins with thinking",
     "server_tool": "the result of a server tool follows its server_tool_use, in the same message or a later one",
+    "hosted": "a result of a server tool has its members, and what is encrypted in it is sent back as it came",
     "citation": "a citation has its document or search result in the request",
     "max_tokens": "max_tokens is given, and larger than the thinking budget",
 }
@@ -59,6 +60,11 @@ def violations(body: Any) -> list[Violation]:
         *_marks(body, messages),
         *_thoughts(body, messages),
         *(Violation("citation", at, text) for at, text in citations.lost(_numbered(messages))),
+        *(
+            Violation("hosted", at, f"messages.{at}.content.{n}: {text}")
+            for at, n, block in _numbered(messages)
+            for text in hosted.faults(block)
+        ),
     ]
     if _continues(body):
         found = [violation for violation in found if (violation.rule, violation.at) != ("orphan", 0)]
@@ -79,7 +85,13 @@ def _continues(body: Mapping[str, Any]) -> bool:
 
 def added(client: Any, sent: Any) -> list[Violation]:
     """Find the rules that ``sent`` breaks more often than the client's own body does."""
-    return broken_more_often(violations(client), violations(sent))
+    more = broken_more_often(violations(client), violations(sent))
+    known = set(hosted.sealed(client.get("messages")))
+    return more + [
+        Violation("hosted", 0, "The encrypted content could not be verified.")
+        for text in hosted.sealed(sent.get("messages"))
+        if text not in known
+    ]
 
 
 def blocks_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -185,8 +197,8 @@ def _results(at: int, blocks: Sequence[Mapping[str, Any]], asked: Sequence[Any])
 def _served(messages: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:
     """Check that the result of each server tool follows its call. The tool may call the client's tools first: then its result is in a
     later message, with only results between."""
-    waiting: dict[Any, int] = {}
-    called: set[Any] = set()
+    waiting: dict[str, int] = {}
+    called: set[str] = set()
     for at, message in enumerate(messages):
         blocks = blocks_of(message)
         if message["role"] == "user" and not any(block.get("type") == "tool_result" for block in blocks):
@@ -196,12 +208,12 @@ def _served(messages: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:
             kind, caller = str(block.get("type")), block.get("caller")
             needed = caller.get("tool_id") if isinstance(caller, dict) else None
             if kind in ("server_tool_use", "mcp_tool_use"):
-                called.add(block.get("id"))
-                waiting[block.get("id")] = at
+                called.add(str(block.get("id")))
+                waiting[str(block.get("id"))] = at
             elif kind.endswith("_tool_result"):
                 needed = block.get("tool_use_id")
-                waiting.pop(needed, None)
-            if needed is not None and needed not in called:
+                waiting.pop(str(needed), None)
+            if needed is not None and str(needed) not in called:
                 yield _unserved(at, needed)
 
 

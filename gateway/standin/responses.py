@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import orjson
 
+from gateway.standin import hosted
 from gateway.standin.validity import Violation, broken_more_often
 
 RULES: Final = {
@@ -23,6 +24,7 @@ RULES: Final = {
     "summary": "a reasoning item has a summary, if an empty one",
     "reasoning": "an item that reasoning led to comes with that reasoning",
     "encrypted": "encrypted content is sent back as it came",
+    "hosted": "an item of a tool that the provider runs has its members",
 }
 
 ROLES: Final = frozenset({"user", "assistant", "system", "developer"})
@@ -43,7 +45,7 @@ def violations(body: Any) -> list[Violation]:
     for at, item in enumerate(given):
         if not isinstance(item, dict) or not isinstance(kind_of(item), str):
             return [Violation("shape", at, f"Invalid type for 'input[{at}]': expected an input item.")]
-    found = [*_messages(given), *_calls(given), *_pairs(given), *_programs(given), *_reasoning(given)]
+    found = [*_messages(given), *_calls(given), *_pairs(given), *_programs(given), *_reasoning(given), *_hosted(given)]
     return sorted(found, key=lambda violation: violation.at)
 
 
@@ -53,6 +55,12 @@ def added(client: Any, sent: Any) -> list[Violation]:
     if isinstance(client.get("input"), list) and isinstance(sent.get("input"), list):
         more += _lost(client["input"], sent["input"])
     return more
+
+
+def _hosted(items: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:
+    return (
+        Violation("hosted", at, f"input[{at}]: {text}") for at, item in enumerate(items) for text in hosted.faults(item)
+    )
 
 
 def kind_of(item: Mapping[str, Any]) -> Any:

@@ -85,7 +85,9 @@ def _weigh(value: Any, name: str) -> int:
     if not isinstance(value, dict):
         return 0
     if value.get("type") in ("image", "input_image", "document", "input_file", "computer_screenshot"):
-        return AN_IMAGE
+        source = value.get("source")
+        text = source.get("data") if isinstance(source, dict) and source.get("type") == "text" else None
+        return AN_IMAGE if text is None else _text(text)
     if value.get("type") == "tool_use":
         return text_tokens(str(value.get("name"))) + text_tokens(orjson.dumps(value.get("input")).decode())
     return sum(_weigh(inner, key) for key, inner in value.items() if key not in _UNREAD)

@@ -11,10 +11,10 @@ import msgspec
 import orjson
 from msgspec.structs import replace
 
-from gateway.wire import cache_marks, citations
+from gateway.wire import cache_marks, citations, hosted
 from gateway.wire.format import Edits
 from gateway.wire.message import CACHE_CONTROL, Message, dumps
-from gateway.wire.messages_reading import THINKING, BlockOrigin, MessagesRequest
+from gateway.wire.messages_reading import CALLS, THINKING, BlockOrigin, MessagesRequest
 from gateway.wire.raw_json import array
 from gateway.wire.splice import splice, without_result
 from gateway.wire.views import Opaque, Piece, changed_arguments, origin_of, texts_in
@@ -265,19 +265,28 @@ def _changed_result(
     """Return a tool result with another content or a cache mark; its other members, and the blocks after it, stay."""
     assert origin.blocks is not None
     block = request.body_messages[origin.at].blocks[origin.blocks[0]]
-    content = message.get("content")
-    if isinstance(content, list):
-        content = [part for part in content if type(part) is not Opaque]
-        if isinstance(block.value.get("content"), str) and all("text" in part for part in content):
-            content = "\n".join(part["text"] for part in content)
-    changes: dict[str, Any] = {} if message.get("content") is before.get("content") else {"content": content}
+    if block.type in hosted.BLOCKS:
+        result = hosted.with_texts(block.raw, before, message)
+    else:
+        result = splice(block.raw, _changed_content(block, before, message))
     if CACHE_CONTROL in message:
-        changes[CACHE_CONTROL] = message[CACHE_CONTROL]
-    result = splice(block.raw, changes)
+        result = splice(result, {CACHE_CONTROL: message[CACHE_CONTROL]})
     return [
         cache_marks.SentBlock(result, (origin.at, origin.blocks[0])),
         *_originals(request, origin.at, origin.blocks[1:]),
     ]
+
+
+def _changed_content(block: Piece, before: Message, message: Message) -> dict[str, Any]:
+    """Return the content of a changed result of the client's tool, as the member to write; nothing if it is the same."""
+    content = message.get("content")
+    if content is before.get("content"):
+        return {}
+    if isinstance(content, list):
+        content = [part for part in content if type(part) is not Opaque]
+        if isinstance(block.value.get("content"), str) and all("text" in part for part in content):
+            content = "\n".join(part["text"] for part in content)
+    return {"content": content}
 
 
 def _changed_words(
@@ -286,11 +295,11 @@ def _changed_words(
     """Yield the blocks of a changed view that is no tool result: parts that are unchanged keep their bytes, calls their places."""
     assert origin.blocks is not None
     given = request.body_messages[origin.at].blocks
-    calls = [n for n in origin.blocks if given[n].type == "tool_use"]
+    calls = [n for n in origin.blocks if given[n].type in CALLS]
     arguments = {calls[number]: text for number, text in changed_arguments(before, message).items()}
     thinks = "reasoning" in message or "reasoning" not in before
     numbers = _part_numbers(origin, given, before)
-    waiting = [n for n in origin.blocks if given[n].type == "tool_use" or (given[n].type in THINKING and thinks)]
+    waiting = [n for n in origin.blocks if given[n].type in CALLS or (given[n].type in THINKING and thinks)]
     waiting = [n for n in waiting if n not in numbers]
     parts = texts_in(message.get("content"), "text")
     for part, n in zip(parts, _original_numbers(parts, before.get("content") or (), numbers), strict=True):
@@ -322,7 +331,7 @@ def _original_numbers(
 def _part_numbers(origin: BlockOrigin, given: Sequence[Piece], before: Message) -> list[int]:
     """Return for each content part of a view the number of its block."""
     assert origin.blocks is not None
-    hidden = {"tool_use"} | (THINKING if "reasoning" in before else frozenset())
+    hidden = CALLS | (THINKING if "reasoning" in before else frozenset())
     return [n for n in origin.blocks if before.get("role") != "assistant" or given[n].type not in hidden]
 
 

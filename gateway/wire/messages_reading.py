@@ -1,8 +1,8 @@
 """Read a body of the Anthropic Messages format as views of its messages.
 
-One user message with tool results becomes several views: one per result, and one for the user's words. Blocks that the
-core must not touch (server tools with their results, compactions, the thinking of the current tool loop) are `Opaque`
-parts.
+One user message with tool results becomes several views: one per result, and one for the user's words. So does an answer with results of
+the server's tools (`gateway.wire.hosted`): one per result, and one for everything up to it. Blocks that the core must not touch
+(compactions, the thinking of the current tool loop) are `Opaque` parts.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from gateway.wire import exact_json, piecewise
+from gateway.wire import exact_json, hosted, piecewise
 from gateway.wire.format import Format
 from gateway.wire.memory import Memory
 from gateway.wire.message import CONTINUES, Message, dumps
@@ -28,6 +28,7 @@ IN_BODY: Final = frozenset(
 """Blocks besides texts, calls and thinking whose whole content is in the body."""
 SERVER_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
 """Calls of tools that the server runs. The result is in the same message or in a later one."""
+CALLS: Final = SERVER_CALLS | {"tool_use"}
 REMINDER: Final = "<system-reminder>"
 """Claude Code puts such blocks after tool results (https://code.claude.com/docs). They are no question of the user."""
 
@@ -161,35 +162,40 @@ def _views(
         found.append(({"role": "system", "content": system}, BlockOrigin(-1, None)))
     start, block = compacted
     last_question = max((at for at, message in enumerate(body_messages) if _is_question(message)), default=-1)
+    server_calls: set[str] = set()
     for at, message in enumerate(body_messages):
         if at < start or at in cleared:
             continue
         if at == start:
             found.append(_compaction(at, block, message))
         first_block = block + 1 if at == start else 0
-        found += _views_of(at, message, first_block, in_current_turn=at > last_question)
+        found += _views_of(at, message, first_block, server_calls, in_current_turn=at > last_question)
     found = _with_continues(found, body_messages)
     views = tuple(view(number, shown) for number, (shown, _) in enumerate(found))
     return views, tuple(origin for _, origin in found)
 
 
 def _with_continues(found: list[OriginatedView], body_messages: Sequence[BodyMessage]) -> list[OriginatedView]:
-    """Mark each view that cannot stand without an earlier one. The earlier one has the call of a server's tool; the marked
-    one has the tool's result, or a call that the tool itself made.
+    """Mark each view of an answer that cannot stand without an earlier one: one of the same message, or one with the call of a server's
+    tool, if the marked one has the tool's result, or a call that the tool itself made.
 
     https://platform.claude.com/docs/en/agents-and-tools/tool-use/programmatic-tool-calling
     """
     callers: dict[str, int] = {}
+    first_views: dict[int, int] = {}
     marked: list[OriginatedView] = []
     for number, (shown, origin) in enumerate(found):
         needed: list[int] = []
-        for n in origin.blocks or () if shown["role"] == "assistant" else ():
+        if is_answer := shown["role"] != "system" and body_messages[origin.at].role == "assistant":
+            needed.append(first_views.setdefault(origin.at, number))
+        for n in origin.blocks or () if is_answer else ():
             block = body_messages[origin.at].blocks[n]
             if block.type in SERVER_CALLS:
                 callers[str(block.value.get("id"))] = number
             elif callers.get(_server_call_id(block), number) < number:
                 needed.append(callers[_server_call_id(block)])
-        marked.append(({**shown, CONTINUES: number - min(needed)} if needed else shown, origin))
+        before = number - min(needed, default=number)
+        marked.append(({**shown, CONTINUES: before} if before else shown, origin))
     return marked
 
 
@@ -243,19 +249,47 @@ def _user_blocks(message: BodyMessage, first: int) -> list[int]:
     return [] if _results(message) and reminders else rest
 
 
-def _views_of(at: int, message: BodyMessage, first: int, *, in_current_turn: bool) -> Iterator[OriginatedView]:
-    """Return the views of one message, from a block on."""
+def _views_of(
+    at: int, message: BodyMessage, first: int, server_calls: set[str], *, in_current_turn: bool
+) -> Iterator[OriginatedView]:
+    """Return the views of one message, from a block on. ``server_calls`` are the ids of the server's calls so far; those of this message
+    are added."""
     if message.content is not None:
         # As a part, so that text placed before it is a separate block, which can carry a cache mark.
         content = texts_in(message.content, "text") if message.role == "user" else message.content
         yield {"role": message.role, "content": content}, BlockOrigin(at, None)
     elif message.role == "user":
         yield from _user_views(at, message, first)
+    elif message.role == "assistant":
+        yield from _answer_views(at, message, first, server_calls, in_current_turn=in_current_turn)
     elif numbers := tuple(range(first, len(message.blocks))):
         blocks = [message.blocks[n] for n in numbers]
-        is_assistant = message.role == "assistant"
-        fields = _assistant(blocks, in_current_turn=in_current_turn) if is_assistant else {"content": _values(blocks)}
-        yield {"role": message.role, **fields}, BlockOrigin(at, numbers)
+        yield {"role": message.role, "content": _values(blocks)}, BlockOrigin(at, numbers)
+
+
+def _answer_views(
+    at: int, message: BodyMessage, first: int, server_calls: set[str], *, in_current_turn: bool
+) -> Iterator[OriginatedView]:
+    """Return the views of an answer: one for each result of a server's tool, and one for the blocks up to it."""
+    group: list[int] = []
+    for n, block in enumerate(message.blocks[first:], first):
+        if block.type in hosted.BLOCKS and _server_call_id(block) in server_calls:
+            if group:
+                yield _assistant(at, message, group, in_current_turn=in_current_turn)
+                group = []
+            yield _server_result(block), BlockOrigin(at, (n,))
+            continue
+        group.append(n)
+        if block.type in SERVER_CALLS:
+            server_calls.add(str(block.value.get("id")))
+    if group:
+        yield _assistant(at, message, group, in_current_turn=in_current_turn)
+
+
+def _server_result(block: Piece) -> dict[str, Any]:
+    """Return the result of a server's tool as a message."""
+    content = hosted.parts(block.value, hosted.BLOCKS[block.type], is_in_body=block.type in IN_BODY)
+    return {"role": "tool", "tool_call_id": _server_call_id(block), "content": content}
 
 
 def _user_views(at: int, message: BodyMessage, first: int) -> Iterator[OriginatedView]:
@@ -284,10 +318,11 @@ def _is_plain(block: Piece) -> bool:
     return block.type in MEDIA or (block.type == "text" and isinstance(block.value.get("text"), str))
 
 
-def _assistant(blocks: Sequence[Piece], *, in_current_turn: bool) -> dict[str, Any]:
-    """Return an assistant message: older thinking as reasoning, which may be dropped; that of the current tool loop as
+def _assistant(at: int, given: BodyMessage, numbers: Sequence[int], *, in_current_turn: bool) -> OriginatedView:
+    """Return blocks of an answer as a message: older thinking as reasoning, which may be dropped; that of the current tool loop as
     parts, which stay."""
-    message: dict[str, Any] = {}
+    message: dict[str, Any] = {"role": "assistant"}
+    blocks = [given.blocks[n] for n in numbers]
     thinking = [block for block in blocks if block.type in THINKING]
     if thinking and not in_current_turn:
         message["reasoning"] = "\n".join(str(block.value.get("thinking") or "[redacted]") for block in thinking)
@@ -299,13 +334,15 @@ def _assistant(blocks: Sequence[Piece], *, in_current_turn: bool) -> dict[str, A
                 parts.append(opaque(block.value))
         elif block.type == "tool_use":
             calls.append(_call(block))
+        elif block.type in SERVER_CALLS:
+            calls.append(hosted.custom_call(block.value.get("id"), block.value.get("name"), block.value.get("input")))
         else:
             parts += _values([block])
     if parts:
         message["content"] = parts
     if calls:
         message["tool_calls"] = calls
-    return message
+    return message, BlockOrigin(at, tuple(numbers))
 
 
 _LONG_NUMBER: Final = re.compile(rb"[0-9.]{17}")

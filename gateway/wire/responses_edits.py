@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from gateway.wire import hosted
 from gateway.wire.format import Edits
 from gateway.wire.message import Message, dumps, tool_calls
 from gateway.wire.raw_json import array
 from gateway.wire.responses_reading import (
     SHELL_TEXTS,
-    TEXT_OF,
     TEXT_OUTPUTS,
     ItemOrigin,
     ResponsesRequest,
@@ -92,18 +92,17 @@ def _changed(request: ResponsesRequest, origin: ItemOrigin, before: Message, mes
     """Return the items of a changed view; unchanged parts keep their bytes."""
     calls = [at for at in origin.items if call_of(request.items[at].value)]
     arguments = {calls[number]: text for number, text in changed_arguments(before, message).items()}
-    results = _result_parts(message)
     for at in origin.items:
         item = request.items[at]
         kind = str(item_type(item.value))
         if kind == "message":
             yield _message(item, message)
+        elif kind in hosted.ITEMS:
+            yield hosted.with_texts(item.raw, before, message)
         elif message.get("role") == "tool":
             yield splice(item.raw, {"output": _printed(item, message) or _content(message, "input_text")})
         elif at in arguments:
             yield splice(item.raw, {"arguments": arguments[at]})
-        elif kind in TEXT_OF and isinstance(item.value.get(TEXT_OF[kind]), str):
-            yield _with_result(item, kind, results)
         else:
             yield item.raw
 
@@ -127,27 +126,4 @@ def _content(message: Message, kind: str) -> Any:
     content = message.get("content")
     if not isinstance(content, list):
         return content
-    own = [
-        part
-        for part in content
-        if type(part) is not Opaque and isinstance(part, dict) and str(part.get("type")) not in TEXT_OF
-    ]
-    return texts_in(own, kind)
-
-
-def _result_parts(message: Message) -> list[Message]:
-    """Return the parts of a view that are results inside items, in their order."""
-    content = message.get("content")
-    parts = content if isinstance(content, list) else []
-    return [part for part in parts if type(part) is dict and str(part.get("type")) in TEXT_OF]
-
-
-def _with_result(item: Piece, kind: str, results: list[Message]) -> bytes:
-    """Return an item with its changed result. This is the first of ``results`` with the kind and id of the item, and is
-    removed from them: several items may have the same id, or none."""
-    key = kind, item.value.get("id")
-    index = next((n for n, part in enumerate(results) if (part.get("type"), part.get("id")) == key), None)
-    text = results.pop(index).get("text") if index is not None else None
-    if isinstance(text, str) and text != item.value[TEXT_OF[kind]]:
-        return splice(item.raw, {TEXT_OF[kind]: text})
-    return item.raw
+    return texts_in([part for part in content if type(part) is not Opaque], kind)

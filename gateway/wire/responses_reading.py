@@ -1,7 +1,8 @@
 """Read a body of the OpenAI Responses format as views of its items.
 
 The assistant's items up to the next output are one view: its reasoning, its message and its calls are kept or folded
-together, so reasoning never loses the item that follows it.
+together, so reasoning never loses the item that follows it. An item in which a tool of the provider has its result is two views:
+the call is shown in the assistant's, and the result, which writes the item, after it (`gateway.wire.hosted`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +11,7 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from gateway.wire import piecewise
+from gateway.wire import hosted, piecewise
 from gateway.wire.compaction import TRIGGER, opened
 from gateway.wire.format import Format
 from gateway.wire.memory import Memory
@@ -21,8 +22,6 @@ from gateway.wire.views import IMAGE_TOKENS, Opaque, Piece, ViewedRequest, opaqu
 OUTSIDE_MEMBERS: Final = ("previous_response_id", "conversation", "prompt")
 """Members that add text to the prompt from outside the body."""
 REFERENCE: Final = "item_reference"
-OUTSIDE_ITEMS: Final = frozenset({REFERENCE, "web_search_call", "code_interpreter_call", "image_generation_call"})
-"""Items whose text is outside the body."""
 PINNED_ITEMS: Final = frozenset(
     {"compaction", "compaction_summary", REFERENCE, "mcp_list_tools", "additional_tools", "configuration_update", TRIGGER}
 )  # fmt: skip
@@ -32,8 +31,6 @@ SHELL_TEXTS: Final = ("stdout", "stderr")
 """The texts in each chunk of a `SHELL_OUTPUT`."""
 ARGUMENT_MEMBERS: Final = ("input", "arguments", "action", "actions", "operation")
 """Members in which different kinds of calls have their arguments."""
-TEXT_OF: Final = {"mcp_call": "output"}
-"""Assistant items that contain their result as one text."""
 TEXT_OUTPUTS: Final = frozenset(
     {"function_call_output", "custom_tool_call_output", "local_shell_call_output", "apply_patch_call_output"}
 )
@@ -41,7 +38,8 @@ TEXT_OUTPUTS: Final = frozenset(
 
 
 class ItemOrigin(msgspec.Struct, frozen=True):
-    """The origin of a view: its items; none for ``instructions`` and for an ``input`` that is one text."""
+    """The origin of a view: the items that it writes. These are none for ``instructions``, for an ``input`` that is one text, and for a
+    call that is written with its result."""
 
     items: tuple[int, ...] = ()
     member: str = ""
@@ -153,30 +151,36 @@ def _with_continues(found: list[OriginatedView], items: Sequence[Piece]) -> list
             name = caller.get("caller_id") if isinstance(caller, dict) else name
             if isinstance(name, str):
                 needed.append(earlier.get(name, number))
-        before = number - min(needed, default=number)
+        before = max(number - min(needed, default=number), shown.get(CONTINUES, 0))
         marked.append(({**shown, CONTINUES: before} if before else shown, origin))
     return marked
 
 
 def _views_of(items: Sequence[Piece]) -> Iterator[OriginatedView]:
     """Return the views of items in order: the assistant's items up to the next output, message or compaction are one
-    view."""
+    view. A tool of the provider ends a view, and the next one continues it."""
     group: list[int] = []
     only_reasoning = True
+    before = 0
     for at, item in enumerate(items):
         kind = str(item_type(item.value))
         part = _role_of(kind, item.value)
         # Reasoning and the item after it stay together. A message or new reasoning after other items begins a view of its own.
-        if group and (part != "assistant" or (kind in ("reasoning", "message") and not only_reasoning)):
-            yield _grouped(items, group)
-            group, only_reasoning = [], True
+        if part != "assistant" or (kind in ("reasoning", "message") and not only_reasoning):
+            if group:
+                yield _assistant(items, group, before), ItemOrigin(tuple(group))
+            group, only_reasoning, before = [], True, 0
         if part == "assistant":
             group.append(at)
             only_reasoning = only_reasoning and kind == "reasoning"
+            if kind in hosted.ITEMS:
+                yield _assistant(items, group, before), ItemOrigin(tuple(group[:-1]))
+                yield hosted.result(kind, item.value, call_id(item.value)), ItemOrigin((at,))
+                group, before = [], before + 2
         else:
             yield _single(part, item.value), ItemOrigin((at,))
     if group:
-        yield _grouped(items, group)
+        yield _assistant(items, group, before), ItemOrigin(tuple(group))
 
 
 def _role_of(kind: str, item: Mapping[str, Any]) -> str:
@@ -205,7 +209,7 @@ def _single(role: str, item: Mapping[str, Any]) -> dict[str, Any]:
     if role == "tool":
         return {"role": "tool", "tool_call_id": call_id(item), "content": _output(item)}
     if item_type(item) != "message":
-        return {"role": role, "content": [opaque(item, is_in_body=str(item_type(item)) not in OUTSIDE_ITEMS)]}
+        return {"role": role, "content": [opaque(item, is_in_body=item_type(item) != REFERENCE)]}
     content = item.get("content")
     if role == "user" and isinstance(content, str):
         return {"role": role, "content": texts_in(content, "input_text")}
@@ -239,46 +243,38 @@ def _shell_parts(chunks: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, A
         yield opaque({name: value for name, value in chunk.items() if name not in texts})
 
 
-def _grouped(items: Sequence[Piece], group: Sequence[int]) -> OriginatedView:
-    """Return reasoning, a message and calls as one assistant message."""
+def _assistant(items: Sequence[Piece], group: Sequence[int], before: int) -> dict[str, Any]:
+    """Return reasoning, a message and calls as one assistant message, which continues the view ``before`` views earlier, if any."""
     parts: list[Any] = []
     calls: list[Mapping[str, Any]] = []
-    message: dict[str, Any] = {"role": "assistant"}
+    message: dict[str, Any] = {"role": "assistant", CONTINUES: before} if before else {"role": "assistant"}
     for at in group:
         item = items[at].value
         kind = str(item_type(item))
         if kind == "message":
             content = item.get("content")
             if isinstance(content, str) and len(group) == 1:
-                return {"role": "assistant", "content": content}, ItemOrigin(tuple(group))
+                return {"role": "assistant", "content": content}
             parts += (
                 texts_in(content, "text") if isinstance(content, str) else content if isinstance(content, list) else []
             )
         elif call := call_of(item):
             calls.append(call)
-        elif kind in TEXT_OF and isinstance(item.get(TEXT_OF[kind]), str):
-            parts += [opaque({k: v for k, v in item.items() if k != TEXT_OF[kind]}), _text_part(kind, item)]
-        elif kind == "image_generation_call" and isinstance(item.get("result"), str):
-            described = {name: value for name, value in item.items() if name != "result"}
-            parts.append(Opaque(described, extra_tokens=IMAGE_TOKENS, is_in_body=False))
         else:
-            parts.append(opaque(item, is_in_body=kind not in OUTSIDE_ITEMS))
+            parts.append(opaque(item))
     if parts:
         message["content"] = parts
     if calls:
         message["tool_calls"] = calls
-    return message, ItemOrigin(tuple(group))
-
-
-def _text_part(kind: str, item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the result in an item as a text that may be cut; it knows its item."""
-    return {"type": kind, "id": item.get("id"), "text": item[TEXT_OF[kind]]}
+    return message
 
 
 def call_of(item: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return a call to the client in chat-completions form, None for any other item; only a function's arguments may be cut."""
+    """Return a call in chat-completions form, None for any other item; only a function's arguments may be cut."""
     kind = str(item_type(item))
     name = item.get("name")
+    if kind in hosted.ITEMS:
+        return hosted.call(kind, item, call_id(item))
     if kind == "function_call" and isinstance(item.get("arguments"), str):
         function = {"name": name, "arguments": item["arguments"]}
         return {"id": call_id(item), "type": "function", "function": function}

@@ -90,6 +90,42 @@ async def test_a_bad_file_is_refused_with_all_its_problems_and_mended_later(file
     assert file.levels == ["debug"]
 
 
+KEYS = f"keys: {{team-a: {{hash: 'sha256:{'1' * 64}'}}}}"
+UPSTREAM = "upstreams: {local: {provider: vllm, base_url: http://127.0.0.1:8000/v1}}"
+
+LOSSES = [
+    # what was in the file, what is left of it, what is said to be lost
+    (f"{UPSTREAM}\n{KEYS}", "", ["upstreams", "keys"]),
+    (f"{UPSTREAM}\n{KEYS}", "# emptied\nnull", ["upstreams", "keys"]),
+    (f"log: {{level: info}}\n{UPSTREAM}", "log: {level: error}", ["upstreams"]),
+    (f"{UPSTREAM}\n{KEYS}", UPSTREAM, ["keys"]),
+    (KEYS, "keys: {}", ["keys"]),
+]
+
+
+@pytest.mark.parametrize(("before", "left", "lost"), LOSSES)
+async def test_a_file_cut_short_takes_neither_the_upstreams_nor_the_last_key_away(file, before, left, lost):
+    file.write(before)
+    watcher = file.watcher()
+    file.write(left)
+    with capture_logs() as logs:
+        assert not await look(watcher)
+    assert [entry["event"] for entry in logs] == ["configuration_refused"]
+    assert [problem.split(": ")[1] for problem in logs[0]["problems"]] == lost
+    assert file.taken == []
+    file.write(f"{before}\n# whole again")
+    assert await look(watcher)
+
+
+async def test_upstreams_and_keys_may_be_others_after_a_change(file):
+    file.write(f"{UPSTREAM}\n{KEYS}")
+    watcher = file.watcher()
+    openai = "upstreams: {openai: {provider: openai, base_url: https://api.openai.com/v1}}"
+    file.write(f"{openai}\n{KEYS.replace('team-a', 'team-b')}")
+    assert await look(watcher)
+    assert [*file.taken[0].upstreams, *file.taken[0].keys] == ["openai", "team-b"]
+
+
 async def test_a_file_that_was_only_touched_is_not_taken_up(file):
     watcher = file.watcher()
     file.write("log: {level: info}")

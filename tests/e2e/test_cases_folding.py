@@ -316,6 +316,32 @@ async def test_112_the_users_own_rule_survives_many_folds(gateway):
             history += [assistant(f"Week {turn}: {words(120, turn + 500)}")]
 
 
+OFFERS = "\n".join(f"{n}. {words(12, n)}" for n in range(60))
+ANSWERED = [
+    # what stood before the reply: talk, or the steps of an agent
+    [
+        user("hello"),
+        *itertools.chain.from_iterable([[assistant(words(120, n)), user(words(40, n))] for n in range(20)]),
+    ],
+    [
+        user("Look for a place to stay."),
+        *itertools.chain.from_iterable(
+            [[assistant(None, call("f", {"n": n}, f"c{n}")), result(f"c{n}", words(150, n))] for n in range(20)]
+        ),
+    ],
+]
+
+
+@pytest.mark.parametrize("before", ANSWERED, ids=["chat", "agent"])
+async def test_the_reply_that_a_message_answers_is_still_there(fold, before):
+    """*The second one* says nothing without the offers: they are kept whole, although they are longer than the messages that a cut
+    leaves."""
+    reply = f"{OFFERS}\nThe second one has a balcony. Which one may it be?"
+    answer, chats = await fold([system("s"), *before, assistant(reply), user("The second one, please.")])
+    assert answer.headers["x-turnfold-action"] == "fold"
+    assert chats[-1].messages[-2:] == [assistant(reply), user("The second one, please.")]
+
+
 async def test_119_thirty_growing_turns_keep_their_prefix(gateway):
     """With recall off: at most 3 breaks, and nine tenths of what was sent last stand in front of what is sent next."""
     async with StandIn(window=WINDOW) as standin:

@@ -15,7 +15,7 @@ from gateway.context.read import lines
 from gateway.context.shrink.gaps import LONGEST_CLUSTER
 from gateway.context.shrink.text import shrink_text
 from gateway.context.write import pools
-from gateway.context.write.compress import compress
+from gateway.context.write.folding import fold_conversation
 from gateway.context.write.quote_room import question_text
 from gateway.wire.message import text_of
 from tests.fakes import assistant, call, result, user
@@ -102,7 +102,7 @@ def test_what_one_request_may_cost_is_bounded() -> None:
     within = conversation(MOST_SEARCHED_CHARACTERS // 12)
     beyond = conversation(MOST_SEARCHED_CHARACTERS * 3)
 
-    searched, bounded = (steps(lambda messages=messages: compress(messages, budget, COUNTER, Policy()))
+    searched, bounded = (steps(lambda messages=messages: fold_conversation(messages, budget, COUNTER, Policy()))
                          for messages in (within, beyond))  # fmt: skip
 
     assert bounded < searched
@@ -124,7 +124,7 @@ def test_old_words_of_a_user_take_a_bounded_number_of_steps(unit: str, monkeypat
     monkeypatch.setattr(pools, "USER_READ_CHARACTERS", 10_000)
     budget = Budget(4000, 400, 0, 0)
     some, more = (
-        steps(lambda messages=messages: compress(messages, budget, COUNTER, Policy()))
+        steps(lambda messages=messages: fold_conversation(messages, budget, COUNTER, Policy()))
         for messages in map(talked, (40_000, 160_000))
     )
     assert more < 2.5 * some

@@ -12,8 +12,8 @@ from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.summary import Summary
-from gateway.context.write.compress import compress
 from gateway.context.write.draft import Draft
+from gateway.context.write.folding import fold_conversation
 from gateway.wire.message import PINNED_ROLES, Message, text_of, texts
 from tests.fakes import assistant, call, result, system, user
 
@@ -37,7 +37,7 @@ SPEAKERS: Final = re.compile(r"[\W_]*(?:user|assistant|system|developer|tool|fun
 
 
 def fold(messages: list[dict[str, Any]], room: int, summary: Summary | None = None, rung: int = 1) -> Draft:
-    return compress(messages, Budget(room + 100, 90, 10, 0), COUNTER, Policy(), summary=summary, rung=rung)
+    return fold_conversation(messages, Budget(room + 100, 90, 10, 0), COUNTER, Policy(), summary=summary, rung=rung)
 
 
 def conversation(rng: random.Random, *, parts: bool, ending: str, pinned: str) -> list[dict[str, Any]]:

@@ -106,7 +106,30 @@ def _said(random: Random, *, thinks: bool) -> Any:
                 ],
             },
         ]
+    for _ in range(random.choice([0, 0, 0, 0, 1, 3])):
+        blocks += _served(random, thinks=thinks)
     return blocks
+
+
+def _served(random: Random, *, thinks: bool) -> list[dict[str, Any]]:
+    """The calls of one or two tools of the server, and their results."""
+    thoughts = [_thought(random)] if thinks and random.random() < 0.5 else []
+    calls, results = [], []
+    for _ in range(random.choice([1, 1, 2])):
+        name = f"srvtoolu_{random.randrange(10**9)}"
+        if random.random() < 0.5:
+            given = {"id": name, "name": "find", "server_name": "s", "input": {"name": text(random, 5)}}
+            calls.append({"type": "mcp_tool_use", **given})
+            content = random.choice([text(random, 300), [{"type": "text", "text": text(random, 200)}] * 2])
+            results.append({"type": "mcp_tool_result", "tool_use_id": name, "is_error": False, "content": content})
+        else:
+            calls.append(
+                {"type": "server_tool_use", "id": name, "name": "code_execution", "input": {"code": text(random, 9)}}
+            )
+            printed = {"stdout": text(random, 300), "stderr": text(random, 20), "return_code": 0, "content": []}
+            content = {"type": "code_execution_result", **printed}
+            results.append({"type": "code_execution_tool_result", "tool_use_id": name, "content": content})
+    return [*thoughts, *calls, *results]
 
 
 def _tool_step(random: Random, key: str, *, thinks: bool) -> list[dict[str, Any]]:
@@ -223,6 +246,18 @@ def _answered(random: Random, key: str, *, thinks: bool) -> list[dict[str, Any]]
         items.append(
             {"type": "mcp_call", "id": f"mcp_{key}", "server_label": "s", "name": "find", "arguments": "{}", **output}
         )
+    if random.random() < 0.15:
+        outputs: list[dict[str, Any]] = [
+            {"type": "logs", "logs": text(random, 300)} for _ in range(random.randrange(3))
+        ]
+        code = {"code": text(random, 20), "container_id": "cntr_1", "outputs": random.choice([outputs, None])}
+        items.append({"type": "code_interpreter_call", "id": f"ci_{key}", **code, "status": "completed"})
+    if random.random() < 0.15:
+        found = [
+            {"file_id": f"file-{n}", "filename": f"{n}.txt", "score": 0.5, "text": text(random, 200)} for n in range(3)
+        ]
+        asked = {"queries": ["tea"], "results": random.choice([found, None])}
+        items.append({"type": "file_search_call", "id": f"fs_{key}", **asked, "status": "completed"})
     part = {"type": "output_text", "text": text(random, 80), "annotations": []}
     items.append({"type": "message", "id": f"msg_{key}", "role": "assistant", "status": "completed", "content": [part]})
     if random.random() < 0.1:

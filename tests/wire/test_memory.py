@@ -13,7 +13,7 @@ from benchmarks.speed import bodies
 from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
-from gateway.context.write.compress import compress
+from gateway.context.write.folding import fold_conversation
 from gateway.wire.chat import encode, parse
 from gateway.wire.facts import facts_of
 from gateway.wire.format import Edits
@@ -30,7 +30,7 @@ def conversation(seed: int, size: int = 60 * KB) -> bytes:
 def folded(raw: bytes, memory: Memory) -> bytes:
     request = parse(raw, memory)
     assert request
-    draft = compress(request.messages, BUDGET, counter("o200k", memory=memory), Policy(), memory=memory)
+    draft = fold_conversation(request.messages, BUDGET, counter("o200k", memory=memory), Policy(), memory=memory)
     assert draft.turns_folded
     return orjson.dumps(draft.messages)
 
@@ -127,7 +127,7 @@ def test_the_same_conversation_is_folded_once_and_written_the_same() -> None:
     assert first
     assert again
     count = counter("o200k", memory=memory)
-    fold = partial(compress, budget=BUDGET, counter=count, policy=Policy(), memory=memory)
+    fold = partial(fold_conversation, budget=BUDGET, counter=count, policy=Policy(), memory=memory)
 
     before, after = fold(first.messages), fold(again.messages)
 

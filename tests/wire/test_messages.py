@@ -126,7 +126,7 @@ def test_what_a_servers_tool_has_fetched_counts_by_its_kind(kind: str, data: str
     fetched = {"type": "web_fetch_tool_result", "tool_use_id": "srvtoolu_1", "content": content}
     call = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_fetch", "input": {"url": "u"}}
 
-    (_, message, _) = read(MESSAGES, body_of(user("go"), assistant(call, fetched), user("and?"))).messages
+    (_, _, message, _) = read(MESSAGES, body_of(user("go"), assistant(call, fetched), user("and?"))).messages
 
     assert least < COUNTER.message(message) < most
 
@@ -335,9 +335,17 @@ def test_any_other_system_message_stays(visible: dict[str, Any]) -> None:
 
 def test_what_was_said_stays_in_a_digest_if_the_result_of_a_servers_tool_leaves_no_room_for_a_turn() -> None:
     """Such a result stays with its call as it came, so nothing but the question is kept."""
-    called = {"type": "mcp_tool_use", "id": "mcp_1", "name": "harbours", "server_name": "ports", "input": {}}
-    rows = "".join([f"harbour {number}: closed in winter\n" for number in range(400)])
-    result = {"type": "mcp_tool_result", "tool_use_id": "mcp_1", "content": [{"type": "text", "text": rows}]}
+    called = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "harbours"}}
+    pages = [
+        {
+            "type": "web_search_result",
+            "title": f"Harbour {number}: closed",
+            "url": f"h/{number}",
+            "encrypted_content": "QUJD",
+        }
+        for number in range(400)
+    ]
+    result = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": pages}
     turns = [
         user("The ferry to Oslo is booked as K-4471, never on a Sunday."),
         assistant({"type": "text", "text": "Noted: K-4471."}),

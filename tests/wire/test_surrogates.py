@@ -6,7 +6,7 @@ import pytest
 from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
-from gateway.context.write.compress import compress
+from gateway.context.write.folding import fold_conversation
 from gateway.wire import surrogates
 from gateway.wire.chat import parse
 from gateway.wire.message import text_of
@@ -60,7 +60,7 @@ def test_a_body_with_a_half_is_folded(filler: str) -> None:
     count = counter("o200k")
     whole = sum(map(count.message, request.messages))
 
-    draft = compress(request.messages, Budget(whole * 2 // 3, 0, 0, 0), count, Policy())
+    draft = fold_conversation(request.messages, Budget(whole * 2 // 3, 0, 0, 0), count, Policy())
     sent = orjson.loads(splice(raw, {"messages": list(draft.messages), "x": 1}))["messages"]
 
     assert draft.turns_folded > 0

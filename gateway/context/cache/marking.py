@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from gateway.context import frames
-from gateway.wire.message import CACHE_CONTROL, PINNED_ROLES, RESULT_ROLES, Message
+from gateway.wire.message import CACHE_CONTROL, CONTINUES, PINNED_ROLES, RESULT_ROLES, Message
 from gateway.wire.views import Opaque
 
 MOST_MARKS: Final = 4
@@ -93,8 +93,12 @@ def mark_positions(messages: Sequence[Message]) -> list[MarkPosition]:
 
 
 def _marked_ends(messages: Sequence[Message], first: int) -> list[int]:
-    """Return the newest message of the request before, and that of this one."""
-    able = [n for n in range(first, len(messages)) if messages[n].get("role") in {"user", *RESULT_ROLES}]
+    """Return the newest message of the request before, and that of this one. A result inside an answer was never the end of a request."""
+    able = [
+        n
+        for n in range(first, len(messages))
+        if messages[n].get("role") in {"user", *RESULT_ROLES} and CONTINUES not in messages[n]
+    ]
     if not able:
         return []
     answers = [n for n in range(first, able[-1]) if messages[n].get("role") == "assistant"]

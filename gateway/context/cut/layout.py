@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -18,9 +18,10 @@ from gateway.context.cut.units import Cut, Room, Unit
 from gateway.wire.facts import Interned, facts_of
 from gateway.wire.memory import Memory
 from gateway.wire.message import RESULT_ROLES, Message, text_of, texts
+from gateway.wire.views import Opaque
 
 STUB_TOKENS: Final = 48
-"""Tokens of a tool result that is reduced to a stub: its rows with errors or with the question's words."""
+"""Tokens of a tool result that is reduced to a stub: its rows with errors or with the question's words. See `stub_tokens`."""
 TRIMMED_RESULT_SHARE: Final = 1 / 16
 """Share of the free room that a trimmed tool result keeps."""
 MOST_QUOTES_OF_FREE: Final = 1.6
@@ -108,6 +109,13 @@ def id_tokens(message: Message, text: CountText) -> int:
     return sum(text(name) + 1 for name in (*call_ids(message), result_id(message)) if name)
 
 
+class Question(NamedTuple):
+    """The user messages of a turn, by index, and the cut under which the turn began: only what it folds is quoted for them."""
+
+    indices: tuple[int, ...]
+    cut: Cut
+
+
 class Layout(msgspec.Struct, frozen=True):
     """Where a conversation is cut, and the facts about the request that decide what replaces the folded part."""
 
@@ -118,8 +126,8 @@ class Layout(msgspec.Struct, frozen=True):
     """The cut at the beginning of the current turn. Only messages that it folds are quoted."""
     folded: tuple[int, ...]
     """Indices of the folded messages."""
-    questions: tuple[tuple[int, ...], ...]
-    """Indices of the user messages of each turn that began under ``cut_at_question``; the current turn is the last."""
+    questions: tuple[Question, ...]
+    """The questions since the last one with which the cut moved; the current one is the last."""
     ends_with_question: bool = False
     """Whether the request ends with the current question, or with the beginning of its answer."""
     prefix_breaks: bool = False
@@ -138,7 +146,7 @@ class Layout(msgspec.Struct, frozen=True):
     @property
     def question(self) -> tuple[int, ...]:
         """Indices of the user messages of the current turn."""
-        return self.questions[-1] if self.questions else ()
+        return self.questions[-1].indices if self.questions else ()
 
     @property
     def left_out(self) -> tuple[int, ...]:
@@ -160,33 +168,42 @@ def lay_out(source: Source) -> Layout:
     units = _units(source, room)
     question = next((position for position in range(len(units) - 1, -1, -1) if units[position].step < 0), -1)
     ends_with_question = _ends_with_question(units, question)
-    questions: tuple[tuple[int, ...], ...]
     if source.rung.newest_only:
         cut = Cut(first_kept=max(len(units) - 1, 0))
-        questions = (units[question].indices,) if question >= 0 else ()
+        questions = (Question(units[question].indices, cut),) if question >= 0 else ()
         folded = _folded_by(cut, units)
         return Layout(tuple(units), room, cut, cut, folded, questions, ends_with_question)
     cuts = _cuts(source, units, room)
     cut = cuts[-1] if cuts else Cut()
     cut_at_question = cuts[question] if question >= 0 else Cut()
-    questions = tuple(
-        unit.indices
-        for unit, cut_then in zip(units, cuts, strict=True)
-        if unit.step < 0 and cut_then is cut_at_question
-    )
     return Layout(
         tuple(units),
         room,
         cut,
         cut_at_question,
         _folded_by(cut, units),
-        questions,
+        _questions_since_cut(units, cuts, question),
         ends_with_question,
         prefix_breaks=ends_with_question and replay.prefix_breaks(units, room),
         tight=cut.tight and (len(cuts) == 1 or cuts[-2] is not cut),
         has_agent=calling.has_agent(units),
         autonomous=calling.is_autonomous(units, _results_in(source)),
     )
+
+
+def _questions_since_cut(units: Sequence[Unit], cuts: Sequence[Cut], newest: int) -> tuple[Question, ...]:
+    """Return the questions since the last one with which the cut moved; unit ``newest`` has the current one.
+
+    A cut that moved inside a turn changed the request before this turn's question, not the quotes behind it.
+    """
+    questions: list[Question] = []
+    for position in range(newest, -1, -1):
+        if units[position].step >= 0:
+            continue
+        questions.append(Question(units[position].indices, cuts[position]))
+        if position == 0 or cuts[position] is not cuts[position - 1]:
+            break
+    return tuple(reversed(questions))
 
 
 def _results_in(source: Source) -> int:
@@ -238,9 +255,16 @@ def _ends_with_question(units: Sequence[Unit], question: int) -> bool:
 
 def trimmed_result_tokens(source: Source, room: Room, message: Message) -> int:
     """Return the most tokens of a tool result once it is trimmed."""
-    most = max(int(room.free * TRIMMED_RESULT_SHARE), STUB_TOKENS)
+    most = max(int(room.free * TRIMMED_RESULT_SHARE), stub_tokens(source, message))
     limit = tokens_of_characters(source, message, source.policy.tool_result_chars)
     return most if limit is None else min(most, limit)
+
+
+def stub_tokens(source: Source, message: Message) -> int:
+    """Return the most tokens of a tool result that is reduced to a stub: the parts that are never cut stay in it."""
+    content = message.get("content")
+    whole = [part for part in content if type(part) is Opaque] if isinstance(content, list) else []
+    return STUB_TOKENS + (source.counter.message({"role": "tool", "content": whole}) if whole else 0)
 
 
 def tokens_of_characters(source: Source, message: Message, characters: int) -> int | None:
@@ -260,8 +284,9 @@ def _units(source: Source, room: Room) -> list[Unit]:
             trimmed[index] = stubbed[index] = min(source.cost(without_media_and_reasoning(message)), costs[index])
         if message.get("role") in RESULT_ROLES:
             results.add(index)
-            trimmed[index] = min(trimmed[index], trimmed_result_tokens(source, room, message))
-            stubbed[index] = min(stubbed[index], STUB_TOKENS)
+            ids = costs[index] - source.cost_without_ids(message)  # they stay in every form
+            trimmed[index] = min(trimmed[index], trimmed_result_tokens(source, room, message) + ids)
+            stubbed[index] = min(stubbed[index], stub_tokens(source, message) + ids)
     return [
         Unit(
             number,

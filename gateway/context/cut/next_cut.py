@@ -33,6 +33,12 @@ KEPT_TOKENS_IN_SMALL_ROOM: Final = 600
 WHOLE_TURN_SHARE: Final = 0.25
 """Share. The cut is not placed inside a current turn of at most this size. Measured with coding agents: with 0.5, a cut that keeps the
 whole turn leaves so little room to grow that 7 to 12 % more tokens are processed, and no more of what questions need is found."""
+REPLY_SHARE: Final = 0.6
+"""Share of the free room that the reply before a new question may take, with the question that it answers. A longer reply is
+shortened to an old unit's limit."""
+LEAST_REPLY_ROOM: Final = 1500
+"""Tokens of free room from which on this reply is kept. In a smaller room the digest needs its place: at a tenth of the histories of
+customer service (rooms of some hundred tokens), 6 to 10 % less of what later calls use was left beside a reply."""
 STEPS_PER_TURN: Final = 2
 """Requests of a turn that count as one turn of growth, if turns have more of them."""
 
@@ -100,17 +106,31 @@ def _first_kept(sums: CostSums, cut: Cut, newest: int) -> int:
     turn, else a step in it."""
     limit = kept_after_cut(sums.room)
     boundary = _turn_boundary(sums, cut, newest, limit)
+    current = sums.turn_start_of[newest]
+    if newest == current and boundary in (None, newest):
+        return _reply_or_question(sums, cut, newest)
     if boundary is not None:
         return boundary
-    current = sums.turn_start_of[newest]
     fits_whole = sums.kept_cost(_cut_at(current), newest) <= sums.room.free * WHOLE_TURN_SHARE
-    if cut.first_kept <= current and (fits_whole or newest == current):
+    if cut.first_kept <= current and fits_whole:
         return current
     steps = [position for position in range(max(current, cut.first_kept), newest + 1) if sums.units[position].step >= 0]
     for step in steps:
         if sums.kept_cost(_cut_at(step), newest) <= limit:
             return step
     return steps[-1]
+
+
+def _reply_or_question(sums: CostSums, cut: Cut, question: int) -> int:
+    """Return the first unit to keep with a new question that leaves no room for the turn before: the plain reply before it, because
+    few questions can be read without the words that they answer, or the question if that reply is too large."""
+    first, free = question - 1, sums.room.free
+    reply = _cut_at(first)
+    is_answered = first > cut.first_kept and not sums.units[first].can_end_request
+    if not is_answered or free < LEAST_REPLY_ROOM or sums.too_many_turns(reply, question):
+        return question
+    cost = sums.kept_cost(reply, question) - sums.kept_cost(_cut_at(question), question)
+    return first if cost <= REPLY_SHARE * free else question
 
 
 def _turn_boundary(sums: CostSums, cut: Cut, newest: int, limit: float) -> int | None:

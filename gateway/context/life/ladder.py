@@ -17,8 +17,8 @@ from gateway.context.life.attempt import Attempt
 from gateway.context.life.refusal_numbers import MOST_COUNT_RATIO, stated_prompt
 from gateway.context.life.replies import Numbers, OutputLimit, StatedNumbers, ThinkingRejected
 from gateway.context.life.task import Task
-from gateway.context.write.compress import compress
 from gateway.context.write.draft import Step
+from gateway.context.write.folding import fold_conversation
 from gateway.wire.format import Conversation, Edits
 
 HIGHEST_RUNG: Final = len(RUNGS) - 1
@@ -189,7 +189,7 @@ def _budget(
 def _fold(task: Task, budget: Budget, *, ratio: float, rung: int) -> Attempt:
     """Return a fold to a budget. ``ratio`` is that of the upstream's count to ours."""
     is_first_fold = rung == 1 and ratio == 1.0 and task.source is not None and task.source.budget == budget
-    draft = compress(
+    draft = fold_conversation(
         task.request.messages,
         budget,
         scaled(task.counter, ratio, task.request.memory),

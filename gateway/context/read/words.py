@@ -78,6 +78,8 @@ _DATE: Final = re.compile(
 _DIGIT: Final = re.compile(r"\d")
 _OF_SYMBOLS: Final = re.compile(r"[_@/\\:.]")
 _ADDRESS: Final = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_PLACE: Final = re.compile(r"((?!\d+\.)[^:]+\.[A-Za-z]\w{0,5}):(\d+)(?:$|:(.*))")
+"""A row of a file, as searches and compilers write it, and the first word of the row."""
 _NUMBER: Final = re.compile(r"\d[\d.,]*%?")
 # Scripts written without spaces, and Korean, whose words end in particles: each pair of neighbouring characters is one word.
 _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff]+")
@@ -136,6 +138,8 @@ class Lexicon:
         if not bare.isascii() and (run := _UNSPACED.search(bare)):
             return (*_unspaced(run[0]), *self(_UNSPACED.sub(" ", bare)))
         shape = _shape(bare)
+        if shape is IDENT and ":" in bare and (place := _PLACE.fullmatch(bare)):
+            return tuple([word for part in place.groups("") for word in self._read(part)])
         if not _IS_ORDINARY[shape]:
             return (Word(bare.lower(), shape, len(bare) * _EXTRA_TOKENS[shape]),)
         if not bare.isascii():
@@ -186,6 +190,14 @@ def _shape_of_letters(bare: str) -> Shape:
 def is_address(key: str) -> bool:
     """Return whether a word, given by its key, is an e-mail address or the like."""
     return "@" in key
+
+
+_FILE: Final = re.compile(r"[^:]*/[^:/]*\.[a-z]\w{0,5}")
+
+
+def is_file(key: str) -> bool:
+    """Return whether a word, given by its key, is the path of a file in a folder."""
+    return _FILE.fullmatch(key) is not None
 
 
 def stem(word: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 from gateway.context import weights
 from gateway.context.cut.shares import AUTONOMOUS_RESULTS
 from gateway.context.read.line import CALL, RECORD, SENTENCE, MessageLines
-from gateway.context.read.words import Word, is_address
+from gateway.context.read.words import SYMBOL, Word, is_address, is_file
 from gateway.context.weigh.changes import replaced_positions
 from gateway.context.weigh.speakers import Dialogue, dialogue_of
 from gateway.context.weigh.standing_wishes import StandingWishes, standing_wishes
@@ -395,10 +395,32 @@ class LinePool:
         ):
             use_factors.update(dict.fromkeys([word.key for word in found], value))
         if self.autonomous:
-            # To whom an agent wrote, it writes again.
-            addresses = [word.key for word in counts.in_calls if is_address(word.key)]
-            use_factors.update(dict.fromkeys(addresses, weights.NAMED_IN_CALL))
+            for key, factor in self._found_in_results.items():
+                use_factors[key] = max(factor, use_factors.get(key, 1.0))
+            # To whom an agent wrote, it writes again. The call has the address already, so its result needs it less.
+            written_to = [word.key for word in counts.in_calls if is_address(word.key)]
+            use_factors.update(dict.fromkeys(written_to, weights.NAMED_IN_CALL))
         return use_factors
+
+    @cached_property
+    def _found_in_results(self) -> dict[str, float]:
+        """Return what an agent is likely to use of results, with its factor: addresses, because it answers mails that it reads, and
+        files at the beginning of rows, because it opens what a search found. Results that have many are not considered."""
+        words_of_results = self.tally.counts.in_results
+        addresses = {word for word in words_of_results if is_address(word.key)}
+        files = {word for word in words_of_results if word.shape is SYMBOL and is_file(word.key)}
+        found: dict[str, float] = {}
+        for reading in self.readings.values():
+            if reading.tool:
+                rows = [line.words for line in reading.lines]
+                in_result = {
+                    weights.ADDRESS_IN_RESULT: {word.key for row in rows for word in row if word in addresses},
+                    weights.FOUND_FILE: {row[0].key for row in rows if row and row[0] in files},
+                }
+                for factor, keys in in_result.items():
+                    if len(keys) <= weights.MOST_FOUND_IN_RESULT:
+                        found.update(dict.fromkeys(keys, factor))
+        return found
 
     @cached_property
     def rarity(self) -> dict[str, float]:

@@ -3,15 +3,16 @@
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import chain
+from heapq import heapify, heappop, heappush
 from math import fsum
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from gateway.context import weights
 from gateway.context.read import wishes
-from gateway.context.read.line import SENTENCE, Line, MessageLines
+from gateway.context.read.line import SENTENCE, Line
 from gateway.context.read.words import NAME, Word, Words, lexicon_of, stem
-from gateway.context.weigh.tally import Tally
+from gateway.context.weigh.folded_lines import FoldedLines
+from gateway.context.weigh.revocations import Revocations
 
 OPENING_TOKENS: Final = 12
 """Tokens that are added to a line's size in comparisons: the beginning of its message. Short lines get no advantage."""
@@ -19,29 +20,8 @@ ADDED_WORDS: Final = 3
 """Words that are added to a line's number of words for its share of rare words: a short line seldom has more than one."""
 REPLY_CHARACTERS: Final = 160
 """Characters of a reply that are read."""
-MOST_REVOCATIONS: Final = 200
-"""Newest revocations that are compared with wishes. Chosen to bound the time."""
-
-
-class FoldedLines(Protocol):
-    """The lines of a folded part: see `gateway.context.weigh.line_pool.LinePool`."""
-
-    readings: dict[int, MessageLines]
-    lines: tuple[Line, ...]
-    message_of: list[int]
-    positions: dict[int, range]
-    tally: Tally
-
-    @property
-    def order(self) -> Sequence[int]: ...
-    @property
-    def rank(self) -> Mapping[int, int]: ...
-    @property
-    def has_many_calls(self) -> bool: ...
-    @property
-    def rarity(self) -> Mapping[str, float]: ...
-    @property
-    def outdated(self) -> frozenset[int]: ...
+MOST_DOUBTED: Final = 100
+"""The surest wishes, for which revocations are looked for. Chosen to bound the time: a digest and quotes have room for fewer."""
 
 
 class StandingWishes(NamedTuple):
@@ -49,27 +29,84 @@ class StandingWishes(NamedTuple):
     reference cycle late."""
 
     ranked: list[int]
-    """All of them, the surest first. A revoked wish follows its revocation."""
+    """All of them, and the sentences that probably revoke one, the best to show first. A revoked wish follows its revocation."""
     sure: list[int]
-    """The sure ones among them, in the same order."""
+    """The same for the sure wishes alone."""
     revocations: dict[int, int]
-    """By wish the sentence that may revoke it. The wish alone, or the revocation alone, would mislead."""
+    """By wish the sentence that most probably revokes it. The wish alone would mislead."""
 
 
 def standing_wishes(pool: FoldedLines) -> StandingWishes:
     """Find the standing wishes of a folded part."""
     finder = _Finder(pool)
     found = finder.ranked_wishes()
-    revocations = {wish: revocation for _, wish in found if (revocation := finder.revocation_of(wish))}
+    surest = [wish.position for wish in found[:MOST_DOUBTED]]
+    revocations_of = Revocations(pool, surest).of
+    probabilities = {wish: revocations_of(wish) for wish in surest}
+    best = {
+        wish: max(each.items(), key=lambda item: (item[1], item[0])) for wish, each in probabilities.items() if each
+    }
+    revocations = {
+        wish: revocation
+        for wish, (revocation, probability) in best.items()
+        if probability >= weights.SURE_CHANGE_PROBABILITY
+    }
+    sure = [wish for wish in found if wish.points >= finder.criteria.sure_points]
+    ranked = _in_order(found, probabilities, revocations)
+    return StandingWishes(
+        ranked, ranked if len(sure) == len(found) else _in_order(sure, probabilities, revocations), revocations
+    )
 
-    def with_at_least(least_points: float) -> list[int]:
-        """Return the wishes with so many points, each behind its revocation."""
-        chosen = [wish for points, wish in found if points >= least_points]
-        pairs = [(revocations[wish], wish) if wish in revocations else (wish,) for wish in chosen]
-        return list(dict.fromkeys(chain.from_iterable(pairs)))
 
-    criteria = finder.criteria
-    return StandingWishes(with_at_least(criteria.least_points), with_at_least(criteria.sure_points), revocations)
+class _Wish(NamedTuple):
+    """A sentence that may be a standing wish."""
+
+    value: float
+    """What it is worth to show it if it is valid: its points, less for a long sentence."""
+    position: int
+    points: float
+
+
+def _in_order(
+    found: Sequence[_Wish], probabilities: Mapping[int, Mapping[int, float]], revocations: Mapping[int, int]
+) -> list[int]:
+    """Return wishes and the sentences that may revoke one of them, in the order in which they are worth most.
+
+    A wish loses by the probability that a sentence that is not shown revokes it. Such a sentence gains as much for each wish that is shown.
+    So a doubtful wish gives way, or what may revoke it comes, too. ``revocations`` always come before their wishes.
+    """
+    doubt = weights.DOUBT
+    values = {wish.position: wish.value - doubt * fsum(probabilities.get(wish.position, {}).values()) for wish in found}
+    doubted: dict[int, list[tuple[int, float]]] = {}
+    for wish in found:
+        for revocation, probability in probabilities.get(wish.position, {}).items():
+            doubted.setdefault(revocation, []).append((wish.position, probability))
+    heap = [(-value, position) for position, value in values.items()]
+    heapify(heap)
+    order: dict[int, None] = {}
+
+    def show(position: int) -> None:
+        """Add a sentence, behind its revocation, and raise the values that depend on it."""
+        if position in order:
+            return
+        if position in revocations:
+            show(revocations[position])
+        order[position] = None
+        changed = [
+            *doubted.get(position, ()),
+            *(probabilities.get(position, {}).items() if position in is_wish else ()),
+        ]
+        for other, probability in changed:
+            if other not in order:
+                values[other] = values.get(other, 0.0) + doubt * probability
+                heappush(heap, (-values[other], other))
+
+    is_wish = {wish.position for wish in found}
+    while heap:
+        negative, position = heappop(heap)
+        if -negative == values[position]:
+            show(position)
+    return list(order)
 
 
 class _Criteria(NamedTuple):
@@ -107,8 +144,8 @@ class _Finder:
         self._user_messages = [reading for reading in pool.readings.values() if reading.role == "user"]
         self._words = lexicon_of(None)
 
-    def ranked_wishes(self) -> list[tuple[float, int]]:
-        """Return the points and the positions of the user's standing wishes, the surest first."""
+    def ranked_wishes(self) -> list[_Wish]:
+        """Return the user's standing wishes, the surest first."""
         replies = [self._reply(reading.message) for reading in self._user_messages]
         assented = [wishes.is_assent(reply.text) for reply in replies]
         # The more replies agree, the less it says: an assistant that agrees to everything gives no evidence.
@@ -125,7 +162,7 @@ class _Finder:
         class_weights = wishes.class_weights(
             [line.wish_cues.class_counts for _, line, _, _ in candidates] if self._pool.has_many_calls else []
         )
-        scored: list[tuple[float, int, float]] = []
+        found: list[_Wish] = []
         for position, line, reply, assent in candidates:
             points = assent + self._points(position, line, class_weights)
             # The cheap terms are added first: most sentences already have too few points after them.
@@ -137,8 +174,8 @@ class _Finder:
             if points >= self.criteria.least_points:
                 # The sentence with the least points has the same rank value in both kinds of conversation.
                 above = points - self.criteria.least_points + weights.LEAST_WISH_POINTS
-                scored.append((-above / (line.size + OPENING_TOKENS) ** weights.WISH_SIZE_POWER, position, points))
-        return [(points, position) for _, position, points in sorted(scored)]
+                found.append(_Wish(above / (line.size + OPENING_TOKENS) ** weights.WISH_SIZE_POWER, position, points))
+        return sorted(found, key=lambda wish: (-wish.value, wish.position))
 
     def _points(self, position: int, line: Line, class_weights: Sequence[float]) -> float:
         """Return the points of a line, without those of its reply and of tool words."""
@@ -175,36 +212,6 @@ class _Finder:
         after = self._pool.readings[self._pool.order[rank]] if rank < len(self._pool.order) else None
         answers = after is not None and after.role == "assistant"
         return _Reply(after.lines[0].text[:REPLY_CHARACTERS] if after is not None and answers else "", self._words)
-
-    def revocation_of(self, position: int) -> int:
-        """Return the position of the later revocation that shares the rarest content words with a line, the newest of equals; 0 if
-        none shares enough. A revocation is never at position 0, because it is later than its wish."""
-        shared: dict[int, list[float]] = {}
-        for word in self._pool.lines[position].words:
-            for later in self._revocations_by_word.get(word.key, ()):
-                if self._pool.message_of[later] > self._pool.message_of[position]:
-                    shared.setdefault(later, []).append(self._pool.rarity.get(word.key, 1.0))
-        common, best = max([(fsum(values), later) for later, values in shared.items()], default=(0.0, 0))
-        return best if common >= weights.LEAST_REVOKED_RARITY else 0
-
-    @cached_property
-    def _revocations_by_word(self) -> dict[str, list[int]]:
-        """Return by content word the positions of the user's newest revocations that have it, `MOST_REVOCATIONS` in all."""
-        found = [
-            (position, line.words)
-            for reading in self._user_messages
-            for position, line in zip(self._pool.positions[reading.message], reading.lines, strict=True)
-            if line.kind is SENTENCE
-            and line.share == 1.0
-            and line.wish_cues.has_change_word
-            and wishes.strength(line.wish_cues) >= weights.LEAST_REVOCATION_STRENGTH
-        ]
-        by_word: dict[str, list[int]] = {}
-        for position, found_words in found[-MOST_REVOCATIONS:]:
-            for word in found_words:
-                if wishes.is_content_word(word.key):
-                    by_word.setdefault(word.key, []).append(position)
-        return by_word
 
 
 class _Reply:

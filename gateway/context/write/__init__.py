@@ -1,6 +1,6 @@
 """Write the text that replaces the folded part, and the messages to send.
 
-- `compress`: the entrance: an earlier draft, or a fold. `draft_cache` keeps drafts. `draft`: the values of an unfinished and a finished fold.
+- `folding`: the entrance: an earlier draft, or a fold. `draft_cache` keeps drafts. `draft`: the values of an unfinished and a finished fold.
 - `fold`: the stages of a fold. It calls the files below.
 - `kept`: the kept messages, whole or shortened.
 - `replacement`: the note and the quotes for all others. `note`: insert them into the messages.

@@ -9,7 +9,7 @@ from gateway.context.count.counter import Counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
 from gateway.context.shrink.text import shrink_text
-from gateway.context.write.compress import source_of
+from gateway.context.write.folding import source_of
 from gateway.context.write.pools import pool_of
 from gateway.wire.memory import Memory
 from gateway.wire.message import Message, text_of

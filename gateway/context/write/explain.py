@@ -11,7 +11,7 @@ from gateway.context.cut.layout import Source
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.summary import Summary
 from gateway.context.read import lines
-from gateway.context.write.compress import source_of
+from gateway.context.write.folding import source_of
 from gateway.context.write.kept import kept_messages
 from gateway.context.write.quote_room import with_room_for_quotes
 from gateway.context.write.replacement import Replacement, replacement_of

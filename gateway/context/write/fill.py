@@ -84,16 +84,19 @@ class QuotesToFill(msgspec.Struct, frozen=True):
     def with_wishes(self, found: list[int], in_note: Collection[int]) -> list[int]:
         """Add the standing wishes that are neither in the note nor in the quotes.
 
-        Sentences that may revoke a shown wish come first.
+        Sentences that probably revoke a shown wish come first. A wish does not come without such a sentence.
         """
         left = float(self.most_tokens - self._size(found))
         shown = {*found, *in_note}
         added: list[int] = []
+        revocations, kept = self.pool.wishes.revocations, {*shown, *self.hidden}
         for position in dict.fromkeys([*self._revocations(shown), *self.pool.wishes.ranked]):
             cost = self.pool.lines[position].size + 1 + SPEAKER_TOKENS
-            if position not in shown and position not in self.hidden and cost <= left:
+            later = revocations.get(position)
+            if position not in kept and cost <= left and (later is None or later in kept):
                 left -= cost
                 added.append(position)
+                kept.add(position)
         # The estimate may be too low; the least certain wishes are removed first.
         while added and self._size(sorted({*found, *added})) > self.most_tokens:
             del added[-max(len(added) // 8, 1) :]

@@ -127,7 +127,7 @@ def _with_larger_results(sketch: Sketch, source: Source) -> Sketch:
         return sketch
     costs = [source.cost_without_ids(messages[index]) for index in shortened]
     total = rest + sum([source.cost_without_ids(kept[index]) for index in shortened])
-    question_words = words_of_question(source)
+    question_words = words_of_question(source, question_of(source))
     larger = {
         index: shrink_message(messages[index], limit, source.counter, question_words, thorough=source.thorough)
         for index, limit in zip(shortened, fair_limits(costs, total), strict=True)
@@ -220,7 +220,7 @@ def _shrink_largest(
     """Shorten the messages of each group, the largest first, until ``excess`` tokens are saved. Return the kept messages
     and the saved tokens."""
     kept = dict(sketch.kept)
-    question_words = words_of_question(source)
+    question_words = words_of_question(source, question_of(source))
     saved = 0
     for group in groups:
         for index in sorted(group, key=lambda index: -source.cost_without_ids(kept[index])):

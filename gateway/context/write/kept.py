@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from gateway.context.cut.layout import STUB_TOKENS, Layout, Source, tokens_of_characters, trimmed_result_tokens
+from gateway.context.cut.layout import Layout, Source, stub_tokens, tokens_of_characters, trimmed_result_tokens
 from gateway.context.cut.media_and_reasoning import has_media_or_reasoning, without_media_and_reasoning
 from gateway.context.cut.question import kept_whole, question_of
 from gateway.context.cut.unit_limits import unit_limits
@@ -20,7 +20,7 @@ def kept_messages(source: Source, layout: Layout) -> dict[int, Message]:
     limits = unit_limits(layout.units, layout.room)
     left_out = set(layout.left_out)
     untouched = kept_whole(source) | set(question_of(source))
-    question_words = words_of_question(source)
+    questions = {unit.turn: unit.indices for unit in layout.units if unit.step < 0}
     kept = {index: source.messages[index] for index in source.structure.pinned}
     for position, unit in enumerate(layout.units):
         if unit.indices[0] in left_out:
@@ -35,15 +35,17 @@ def kept_messages(source: Source, layout: Layout) -> dict[int, Message]:
             if limit < cost:
                 # `shrink_message` counts without call ids, which it cannot shorten.
                 tokens = limit - cost + source.cost_without_ids(kept[index])
+                # With the words of the current question, old messages would change with every question.
+                question_words = words_of_question(source, questions.get(unit.turn, ()))
                 kept[index] = shrink_message(
                     kept[index], tokens, source.counter, question_words, thorough=source.thorough
                 )
     return kept
 
 
-def words_of_question(source: Source) -> frozenset[str]:
-    """Return the keys of the words at the end of the current question."""
-    texts = [text_of(source.messages[index])[-REQUEST_CHARACTERS:] for index in question_of(source)]
+def words_of_question(source: Source, question: tuple[int, ...]) -> frozenset[str]:
+    """Return the keys of the words at the end of a question's messages."""
+    texts = [text_of(source.messages[index])[-REQUEST_CHARACTERS:] for index in question]
     return frozenset(word.key for text in texts for word in words(text, source.memory))
 
 
@@ -68,7 +70,7 @@ def _trimmed(source: Source, layout: Layout, message: Message, *, stub: bool) ->
         message = without_media_and_reasoning(message)
     if message.get("role") not in RESULT_ROLES:
         return message
-    most = STUB_TOKENS if stub else trimmed_result_tokens(source, layout.room, message)
+    most = stub_tokens(source, message) if stub else trimmed_result_tokens(source, layout.room, message)
     return shrink_message(message, most, source.counter, thorough=source.thorough)
 
 

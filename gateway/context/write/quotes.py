@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from gateway.context import frames
 from gateway.context.cut.layout import Layout
 from gateway.context.read.cues import is_question, wants_to_know
@@ -18,6 +20,7 @@ from gateway.context.write.quote_room import (
     is_about_conversation,
     is_long,
     most_quotes,
+    most_quotes_in_free_room,
     question_text,
     quote_tokens_for_question,
 )
@@ -56,21 +59,22 @@ def _earlier_quotes(search: Search, kept: Mapping[int, Message]) -> dict[int, Qu
 
     Questions that the cut has folded have none.
     """
-    layout = search.layout
-    stays = layout.cut_at_question.quote_tokens * (
-        EARLIER_QUOTES_SHARE_WITH_CALLS if layout.has_agent else EARLIER_QUOTES_SHARE
-    )
+    share_that_stays = EARLIER_QUOTES_SHARE_WITH_CALLS if search.layout.has_agent else EARLIER_QUOTES_SHARE
     quotes: dict[int, Quotes] = {}
     spent = searched = 0
-    for indices in [indices for indices in layout.questions[:-1] if indices[0] in kept]:
-        if searched == MOST_EARLIER_QUESTIONS or spent + LEAST_TO_SEARCH > stays:
+    for indices, cut in search.layout.questions[:-1]:
+        if searched == MOST_EARLIER_QUESTIONS:
             break
+        stays = cut.quote_tokens * share_that_stays
+        if indices[0] not in kept or spent + LEAST_TO_SEARCH > stays:
+            continue
+        layout = replace(search.layout, cut_at_question=cut)
         text = question_text(search.source, indices)
         most = _share(text, layout, spent)
         if most < LEAST_TO_SEARCH:
             continue
         searched += 1
-        quote = search.find(Query(text, most, _lines_of(quotes)))
+        quote = replace(search, layout=layout).find(Query(text, most, _lines_of(quotes)))
         if quote.lines and spent + quote.tokens <= stays:
             quotes[indices[0]] = quote
             spent += quote.tokens
@@ -82,7 +86,7 @@ def _current_quote(
 ) -> Quotes:
     """Return the quotes for the current question, in ``left`` tokens; earlier quotes have ``spent`` so many.
 
-    1. A question about the conversation: its quotes may fill the free room, up to `most_quotes`.
+    1. A question about the conversation: its quotes may fill the free room, up to `most_quotes_in_free_room`.
     2. Another question that is the newest message: its quotes may fill the room, too, if the request begins unlike the one before it
        in any case. Then they cost only their own tokens.
     3. A message that asks or instructs among other things: it gets quotes if the folded part has enough of what it asks.
@@ -97,7 +101,7 @@ def _current_quote(
     costs_only_itself = layout.ends_with_question and (layout.prefix_breaks or asks_long_history)
     if is_question(text) and (about_conversation or costs_only_itself):
         limited = about_conversation and not (asks_long_history and names_a_subject(text))
-        tokens = _beside_steps(search, kept, free, most_quotes(layout, text) if limited else None)
+        tokens = _beside_steps(search, kept, free, most_quotes_in_free_room(layout, text) if limited else None)
         return (
             search.find_and_fill(Query(text, tokens, quoted_before), kept) if tokens >= LEAST_TO_SEARCH else NO_QUOTES
         )

@@ -1,6 +1,7 @@
 """The search for one question: which lines of the left-out messages are quoted for it."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from math import inf
 from typing import Final, NamedTuple
@@ -11,7 +12,7 @@ from gateway.context import frames
 from gateway.context.choose import embedding, lookup, recall
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.read import lines
-from gateway.context.read.line import MessageLines
+from gateway.context.read.line import Line, MessageLines
 from gateway.context.weigh import speakers
 from gateway.context.weigh.line_pool import LinePool
 from gateway.context.weights import MANY_QUOTE_TOKENS, WISHES_SHARE_OF_QUOTES
@@ -25,8 +26,9 @@ OLD_CHARACTERS: Final = 80_000
 """Characters of old messages that are read in full for a question: those of the most relevant messages, of any age."""
 
 
-LineKey = tuple[int, str]
-"""A line by its message and its text. Unlike a position it is the same in every pool."""
+LineKey = tuple[int, str, int]
+"""A line by its message, its text, and how many lines before it in the message have the same text. Unlike a position it is the same in every
+pool."""
 
 
 class Query(NamedTuple):
@@ -96,7 +98,7 @@ class Search(msgspec.Struct, frozen=True):
         known, count = words_of_pinned(self.source), self.source.counter.text
         if self.layout.left_out:
             pool = _pool_to_search(self.source, self.layout, pool, query.text, known)
-        in_note = positions_of(pool, self._note_lines())
+        in_note = self.in_note if pool is self.pool else positions_of(pool, self._note_lines())
         shortened = frozenset(index for index in pool.positions if index not in self.pool.positions)
         hidden = _hidden_lines(self.layout, pool, in_note, shortened)
         hidden |= positions_of(pool, query.quoted_before | still_kept)
@@ -131,7 +133,7 @@ class Search(msgspec.Struct, frozen=True):
         ]
         if not shortened or not source.thorough:
             return self.pool, frozenset()
-        still_kept = [(index, line.text) for index in shortened for line in lines.read(kept[index], source.memory)]
+        still_kept = [key for index in shortened for key in _keys_of(index, lines.read(kept[index], source.memory))]
         pool = pool_of(source, sorted({*self.layout.left_out, *shortened}), frozenset(shortened))
         return pool, frozenset(still_kept)
 
@@ -165,19 +167,33 @@ def words_of_pinned(source: Source) -> frozenset[str]:
 
 def line_keys(pool: LinePool, positions: Iterable[int]) -> frozenset[LineKey]:
     """Return the lines at these positions of a pool."""
-    return frozenset([(pool.message_of[position], pool.lines[position].text) for position in positions])
+    wanted = frozenset(positions)
+    messages = {pool.message_of[position] for position in wanted}
+    return frozenset([key for position, key in _keyed_positions(pool, messages) if position in wanted])
 
 
 def positions_of(pool: LinePool, wanted: Iterable[LineKey]) -> frozenset[int]:
     """Return the positions of these lines in a pool; lines that it does not have are left out."""
     keys = frozenset(wanted)
-    messages = {message for message, _ in keys}
-    return frozenset(
-        position
-        for message in messages
-        for position in pool.positions.get(message, ())
-        if (message, pool.lines[position].text) in keys
-    )
+    messages = {message for message, _, _ in keys}
+    return frozenset([position for position, key in _keyed_positions(pool, messages) if key in keys])
+
+
+def _keyed_positions(pool: LinePool, messages: Iterable[int]) -> Iterator[tuple[int, LineKey]]:
+    """Yield the positions of messages' lines in a pool, each with its line."""
+    for message in messages:
+        if reading := pool.readings.get(message):
+            yield from zip(pool.positions[message], _keys_of(message, reading.lines), strict=True)
+
+
+def _keys_of(message: int, found: Iterable[Line]) -> list[LineKey]:
+    """Return the keys of a message's lines."""
+    keys: list[LineKey] = []
+    seen: Counter[str] = Counter()
+    for line in found:
+        keys.append((message, line.text, seen[line.text]))
+        seen[line.text] += 1
+    return keys
 
 
 def _hidden_lines(

@@ -18,7 +18,7 @@ from gateway.context.cut.layout import Source
 from gateway.context.life import identity, ladder
 from gateway.context.life.states import Answered
 from gateway.context.life.task import Task
-from gateway.context.write.compress import source_of
+from gateway.context.write.folding import source_of
 from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.callers import CREDENTIALS, identity_of
 from gateway.serve.request.place import Place, place_at, place_of

@@ -5,6 +5,7 @@ import pytest
 from gateway.context import frames
 from gateway.context.cache.marking import BREAKPOINT_STYLE, CACHE_CONTROL_STYLE, MOST_MARKS, mark_positions, marked
 from gateway.context.write import note
+from gateway.wire.message import CONTINUES
 
 SYSTEM = {"role": "system", "content": "Be kind."}
 NOTE = frames.framed(frames.HEAD, "user: Never on Fridays.")
@@ -43,6 +44,19 @@ def test_a_tool_result_is_marked_where_the_api_allows_it() -> None:
 
     assert marked(messages, CACHE_CONTROL_STYLE)[-1] == {**RESULT, "cache_control": {"type": "ephemeral"}}
     assert marked(messages, BREAKPOINT_STYLE)[-1] is messages[-1]
+
+
+def test_the_result_of_a_providers_tool_inside_an_answer_is_not_marked() -> None:
+    """No request ended there."""
+    call = {"id": "s1", "type": "custom", "custom": {"name": "find", "input": ""}}
+    answer = [
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "s1", "content": "found", CONTINUES: 1},
+        {"role": "assistant", "content": "So it is.", CONTINUES: 2},
+    ]
+    messages = [user("one"), *answer, user("two")]
+
+    assert [index for index, _ in mark_positions(messages)] == [0, 4]
 
 
 @pytest.mark.parametrize("style", [BREAKPOINT_STYLE, CACHE_CONTROL_STYLE], ids=lambda style: style.member)

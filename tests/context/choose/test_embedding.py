@@ -76,9 +76,9 @@ import hashlib, orjson
 from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
-from gateway.context.write.compress import compress
+from gateway.context.write.folding import fold_conversation
 from tests.context.choose.paraphrase import TALK, QUESTION
-draft = compress([*TALK, {"role": "user", "content": QUESTION}], Budget(280, 16, 3, 4), counter("o200k"), Policy(semantic=True))
+draft = fold_conversation([*TALK, {"role": "user", "content": QUESTION}], Budget(280, 16, 3, 4), counter("o200k"), Policy(semantic=True))
 print(hashlib.sha256(orjson.dumps(draft.messages)).hexdigest(), draft.steps[-1].detail)
 """
 

@@ -104,7 +104,7 @@ def test_scripts_of_all_kinds_and_numbers_have_features() -> None:
 
 
 def test_the_learned_weights_are_whole_and_bounded() -> None:
-    assert 5_000 < len(learned.WEIGHTS) < 20_000  # 100 bytes of memory each
+    assert 5_000 < len(learned.WEIGHTS) < 25_000  # 100 bytes of memory each
     assert learned.EDGE in learned.WEIGHTS
     assert all(abs(both.real) < 100 and abs(both.imag) < 100 for both in learned.WEIGHTS.values())
 
@@ -198,7 +198,7 @@ def test_common_words_alone_take_no_wish_back(wish: str, later: str) -> None:
 
 
 def test_a_short_reply_that_repeats_a_word_of_the_sentence_takes_it_up() -> None:
-    one, other = ("user", "Plural forms make me twitch, so batch."), ("user", "Plural forms make me twitch, so sheet.")
+    one, other = ("user", "Plural forms make me twitch, so batch."), ("user", "Curly quotes make me sneeze, so sheet.")
     on = ("assistant", "The recipe for today needs an onion and some oil.")
 
     assert "batch" in texts(pool(one, ("assistant", "Batch it is. Next."), other, on))[0]

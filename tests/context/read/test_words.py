@@ -40,6 +40,21 @@ def test_forms_of_a_word_meet(one: str, other: str) -> None:
     assert stem(one) == stem(other.strip("'"))
 
 
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("src/board.hpp:25:I2cLines& lines();", ["src/board.hpp", "25", "i2clines", "lin"]),
+        ("src/lib.rs:10:5", ["src/lib.rs", "10", "5"]),
+        ("values.yaml:29:", ["values.yaml", "29"]),
+        ("http://127.0.0.1:8080/x", ["http://127.0.0.1:8080/x"]),
+        ("db.internal:5432", ["db.internal:5432"]),
+        ("12:30:05", ["12:30:05"]),
+    ],
+)
+def test_a_place_in_a_file_is_the_file_and_the_row(text: str, keys: list[str]) -> None:
+    assert [word.key for word in words(text)] == keys
+
+
 def test_scripts_without_spaces_are_read_in_pairs() -> None:
     """A question meets its answer in Chinese too."""
     asked, told = ({word.key for word in words(text)} for text in ("我的航班号是什么?", "航班号 MU5137 已确认。"))

@@ -158,10 +158,10 @@ import orjson
 from gateway.context.count.counter import Counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
-from gateway.context.write.compress import compress
+from gateway.context.write.folding import fold_conversation
 from tests.fakes import user, words
 counter = Counter(lambda message: len(message["content"]) // 4, lambda text: len(text) // 4, exact=True)
-draft = compress([user(words(9000))], Budget(1200, 300, 10, 24), counter, Policy())
+draft = fold_conversation([user(words(9000))], Budget(1200, 300, 10, 24), counter, Policy())
 print(sha256(orjson.dumps(draft.messages)).hexdigest())
 """
 

@@ -5,6 +5,7 @@ import pytest
 from gateway.context.read import lines
 from gateway.context.read.line import MessageLines
 from gateway.context.weigh.line_pool import LinePool
+from gateway.context.weights import MOST_FOUND_IN_RESULT
 from gateway.wire.chat import Message
 
 OLD, NEW = "KX4071", "KX4072"
@@ -181,3 +182,16 @@ def test_an_address_that_an_agent_wrote_to_keeps_its_worth_however_it_works() ->
 
     assert ordinary[0] == pytest.approx(ordinary[1], rel=0.2)
     assert autonomous[0] > 1.5 * autonomous[1]
+
+
+@pytest.mark.parametrize("row", ["Person {} <person.{}@example.com>", "src/part_{}/case.py:12: run()"])
+def test_of_an_agent_that_works_on_its_own_what_few_rows_of_a_result_found_has_a_high_worth(row: str) -> None:
+    """Many are a list of customers, or all files of a folder."""
+    steps = [result(f"step {number} fine") for number in range(9)]
+
+    def worth_of_first_row(number: int) -> float:
+        rows = [row.replace("{}", chr(ord("a") + each)) for each in range(number)]
+        return worth(pool(result("\n".join(rows)), said("user", "Go on."), *steps), 0)
+
+    few, many = (worth_of_first_row(number) for number in (MOST_FOUND_IN_RESULT, MOST_FOUND_IN_RESULT + 1))
+    assert few > 5 * many

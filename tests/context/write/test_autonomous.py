@@ -9,7 +9,7 @@ from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.shares import AUTONOMOUS_RESULTS
-from gateway.context.write.compress import compress
+from gateway.context.write.folding import fold_conversation
 from gateway.wire.message import text_of
 from tests.context.messages import call, message, result
 
@@ -46,7 +46,7 @@ def session(steps: int = STEPS) -> list[dict[str, Any]]:
 
 
 def folded(question: str, room: int, steps: int = STEPS) -> list[Any]:
-    draft = compress([*session(steps), message("user", question)], Budget(room, 0, 0, 0), COUNTER, Policy())
+    draft = fold_conversation([*session(steps), message("user", question)], Budget(room, 0, 0, 0), COUNTER, Policy())
     assert draft.cost <= room
     return list(draft.messages)
 
@@ -85,11 +85,11 @@ def test_a_service_conversation_is_not_an_agent_that_works_on_its_own() -> None:
     assert CAUSE not in all_text(folded("Go on with the next ticket.", 260, steps=AUTONOMOUS_RESULTS - 1))
 
 
-@pytest.mark.parametrize("room", [1200, 2500])
+@pytest.mark.parametrize("room", [1200, 2500, 16_000])
 def test_a_question_fills_its_room_with_what_is_less_relevant(room: int) -> None:
     """The words of a question need not be those of the answer, and room that is not used is lost."""
     question = message("user", "Which modules did you read for the mode of values?")
-    draft = compress([*session(), question], Budget(room, 0, 0, 0), COUNTER, Policy())
+    draft = fold_conversation([*session(), question], Budget(room, 0, 0, 0), COUNTER, Policy())
 
     assert 0.9 * room < draft.cost <= room
 
@@ -107,6 +107,31 @@ def test_a_list_in_a_page_is_quoted_with_the_heading_that_a_question_finds(parag
     messages[2:2] = [call("page", "fetch", url="https://example.com/yards"), result("page", page)]
     question = message("user", "Which registered scrapyards are there in the district?")
 
-    draft = compress([*messages, question], Budget(1500, 0, 0, 0), COUNTER, Policy())
+    draft = fold_conversation([*messages, question], Budget(1500, 0, 0, 0), COUNTER, Policy())
 
     assert items in all_text(list(draft.messages))
+
+
+def mails(number: int) -> list[dict[str, Any]]:
+    """One task of an agent for an office, which reads so many mails."""
+    messages = [message("system", "You are an agent for an office."), message("user", "Please go through my mail.")]
+    for mail in range(number):
+        name = f"m{mail}"
+        body = " ".join(f"Point {point} of the order stays as it was agreed in week {mail}." for point in range(30))
+        messages.append(call(name, "read_mail", id=f"msg-{mail}"))
+        messages.append(
+            result(name, f"From: Person {mail} <person.{mail}@firm{mail}.example>\nSubject: Order\n\n{body}")
+        )
+        messages.append(
+            message("assistant", f"Mail {mail} says that the order stays, so nothing is to be changed in the plan.")
+        )
+    return messages
+
+
+def test_the_addresses_of_those_whose_mails_were_read_stay() -> None:
+    """The agent may answer any of them later."""
+    messages = mails(12)
+    draft = fold_conversation(messages, Budget(sum(map(COUNTER.message, messages)) // 8, 0, 0, 0), COUNTER, Policy())
+    text = all_text(list(draft.messages))
+
+    assert [mail for mail in range(12) if f"person.{mail}@firm{mail}.example" not in text] == []

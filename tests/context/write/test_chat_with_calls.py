@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gateway.wire.message import text_of
-from tests.context.write.test_compress import called, folded, result, said, user
+from tests.context.write.test_folding import called, folded, result, said, user
 from tests.context.write.test_quote_room import QUESTION, quoted
 
 Messages = list[dict[str, Any]]

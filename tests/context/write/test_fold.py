@@ -7,8 +7,8 @@ import pytest
 from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
-from gateway.context.write.compress import compress
 from gateway.context.write.draft import Draft
+from gateway.context.write.folding import fold_conversation
 from gateway.wire.message import text_of
 from tests.context.messages import call, message, result
 
@@ -47,7 +47,7 @@ ORDER: list[dict[str, Any]] = [
 
 
 def fold(messages: list[dict[str, Any]], room: int) -> Draft:
-    return compress(messages, Budget(room + 100, 90, 10, 0), COUNTER, Policy())
+    return fold_conversation(messages, Budget(room + 100, 90, 10, 0), COUNTER, Policy())
 
 
 def digest_of(draft: Draft) -> str:

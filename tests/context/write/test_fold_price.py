@@ -11,7 +11,7 @@ from gateway.context.cache.rules import ANTHROPIC, LLAMA_CPP, OPENAI_BOUNDARY, C
 from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
-from gateway.context.write.compress import compress
+from gateway.context.write.folding import fold_conversation
 from gateway.wire.memory import Memory
 from gateway.wire.message import text_of
 from tests.counterfactual import Request, counterfactual
@@ -75,7 +75,7 @@ def sent(messages: list[dict[str, Any]]) -> list[Request]:
     for end in range(1, len(messages) + 1):
         if messages[end - 1]["role"] in ("user", "tool"):
             came = messages[:end]
-            folded = compress(came, BUDGET, COUNTER, Policy(), memory=memory).messages
+            folded = fold_conversation(came, BUDGET, COUNTER, Policy(), memory=memory).messages
             found.append(Request(20.0 * len(found), came, folded, int(WINDOW * 0.9)))
     return found
 
@@ -122,7 +122,7 @@ def test_a_statement_of_a_chat_is_quoted_for_only_if_it_points_back() -> None:
     remark, reference = "By the way, the weather is fine.", TALKS["chat"][5]["content"]
     quoted = {}
     for text in (remark, reference):
-        draft = compress([*TALKS["chat"], user(text)], BUDGET, COUNTER, Policy())
+        draft = fold_conversation([*TALKS["chat"], user(text)], BUDGET, COUNTER, Policy())
         quoted[text] = frames.QUOTES in text_of(draft.messages[-1])
 
     assert quoted == {remark: False, reference: True}
@@ -131,7 +131,7 @@ def test_a_statement_of_a_chat_is_quoted_for_only_if_it_points_back() -> None:
 def test_where_tools_are_called_only_a_question_about_the_past_is_quoted_for() -> None:
     """A task names what its calls look up; its quotes would be read with every request until the next cut."""
     task, question = (
-        compress([*TALKS["service"], user(text)], BUDGET, COUNTER, Policy()).messages
+        fold_conversation([*TALKS["service"], user(text)], BUDGET, COUNTER, Policy()).messages
         for text in (
             "Could you compare order W4711 with W4748 and cancel the dearer one?",
             "What was the total of order W4711?",

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
-from gateway.context.write.compress import compress
 from gateway.context.write.draft import Draft
+from gateway.context.write.folding import fold_conversation
 from gateway.wire import chat
 from gateway.wire.memory import Memory
 from gateway.wire.message import Message
@@ -37,7 +37,9 @@ def folded(turns: list[int], memory: Memory) -> Draft:
     messages.append(message("user", f"And what of A{len(turns) % 5:04}, what was its budget?"))
     request = chat.parse(orjson.dumps({"model": "m", "messages": messages, "pad": " " * 4096}), memory)
     assert request is not None
-    return compress(request.messages, Budget(ROOM, 0, 0, 0), counter("o200k", "", memory), Policy(), memory=memory)
+    return fold_conversation(
+        request.messages, Budget(ROOM, 0, 0, 0), counter("o200k", "", memory), Policy(), memory=memory
+    )
 
 
 @settings(max_examples=40, deadline=None)

@@ -8,7 +8,7 @@ import pytest
 from gateway.context.read.cues import is_question
 from gateway.context.write.quote_room import QUOTE_TOKENS
 from gateway.wire.message import text_of
-from tests.context.write.test_compress import called, chatter, cost, folded, result, said, user
+from tests.context.write.test_folding import called, chatter, cost, folded, result, said, user
 
 Messages = list[dict[str, Any]]
 

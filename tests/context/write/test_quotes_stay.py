@@ -4,7 +4,7 @@ from gateway.context import frames
 from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
-from gateway.context.write.compress import compress
+from gateway.context.write.folding import fold_conversation
 from gateway.wire.message import text_of
 
 COUNT = counter("o200k")
@@ -31,7 +31,7 @@ def sent(turns: int, asked: int) -> list[dict]:
         "role": "user",
         "content": f"What did the items of order W{4711 + asked * 37} cost, and what was item {asked}-3?",
     }
-    return list(compress([*agent(turns), question], Budget(2600, 16, 3, 52), COUNT, Policy()).messages)
+    return list(fold_conversation([*agent(turns), question], Budget(2600, 16, 3, 52), COUNT, Policy()).messages)
 
 
 def test_most_quotes_of_earlier_questions_stand_where_they_stood() -> None:
@@ -41,7 +41,7 @@ def test_most_quotes_of_earlier_questions_stand_where_they_stood() -> None:
     before: list[str] = []
     for number in range(12):
         messages.append({"role": "user", "content": f"What did the items of order W{4711 + number * 37} cost?"})
-        now = list(map(text_of, compress(messages, Budget(6000, 16, 3, 120), COUNT, Policy()).messages))
+        now = list(map(text_of, fold_conversation(messages, Budget(6000, 16, 3, 120), COUNT, Policy()).messages))
         quoted = [text for text in before if frames.QUOTES in text]
         same_cut = before[1:2] == now[1:2]
         kept += sum(text in now for text in quoted) if same_cut else 0
@@ -63,5 +63,5 @@ def test_the_question_stands_whole_before_its_quotes() -> None:
 def test_a_recall_share_of_nothing_quotes_nothing_even_where_room_is_free() -> None:
     question = {"role": "user", "content": "What did the items of order W4711 cost, and what was item 0-3?"}
     for room in (1200, 1600, 2000, 2600):
-        draft = compress([*agent(20), question], Budget(room, 16, 3, 52), COUNT, Policy(recall_share=0.0))
+        draft = fold_conversation([*agent(20), question], Budget(room, 16, 3, 52), COUNT, Policy(recall_share=0.0))
         assert not any(frames.QUOTES in text_of(message) for message in draft.messages)

@@ -9,7 +9,7 @@ from gateway.context.weigh.line_pool import LinePool
 from gateway.context.write.readings import readings_of_notes
 from gateway.wire.memory import Memory
 from gateway.wire.message import text_of
-from tests.context.write.test_compress import folded, said, user
+from tests.context.write.test_folding import folded, said, user
 
 GROUP = (("ines", "I bring the big tent and the pegs."), ("ola", "I bring the stove, the gas and a lighter."))
 

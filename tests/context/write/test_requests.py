@@ -5,7 +5,7 @@ import pytest
 from gateway.context.write.quote_room import QUOTE_TOKENS_OF_REQUEST
 from gateway.wire.message import text_of
 from tests.context.write.test_chat_with_calls import talk
-from tests.context.write.test_compress import folded, user
+from tests.context.write.test_folding import folded, user
 from tests.context.write.test_quote_room import quoted
 
 STORY = (

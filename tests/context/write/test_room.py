@@ -8,8 +8,8 @@ import pytest
 from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
-from gateway.context.write.compress import compress, source_of
 from gateway.context.write.draft import Draft
+from gateway.context.write.folding import fold_conversation, source_of
 from gateway.wire.message import text_of
 from tests.context.messages import call, message, result
 
@@ -43,7 +43,7 @@ def read_of(text: str) -> list[dict[str, Any]]:
 def folded(messages: list[dict[str, Any]], window: int) -> tuple[Draft, float]:
     """The draft, and the share of its room that it uses."""
     budget = Budget(window, window // 4, 10, window // 50)
-    draft = compress(messages, budget, COUNTER, Policy())
+    draft = fold_conversation(messages, budget, COUNTER, Policy())
     return draft, draft.cost / budget.room
 
 
@@ -126,7 +126,7 @@ def test_a_small_window_keeps_the_identifier_that_a_call_has_made() -> None:
         message("assistant", "The seat is booked; I wish you a pleasant journey to Rivermist on Friday!"),
         message("user", "Now cancel that booking again."),
     ]
-    draft = compress(messages, Budget(104, 16, 3, 0), COUNTER, Policy())
+    draft = fold_conversation(messages, Budget(104, 16, 3, 0), COUNTER, Policy())
 
     assert draft.cost <= 85
     assert "3426812" in text_of(draft.messages[-1])
@@ -163,7 +163,7 @@ def test_a_small_digest_before_the_words_of_the_user_takes_the_room_to_the_last_
     """Of sixty tokens, two that nothing takes are an identifier less."""
     messages = [*orders_of(0), *orders_of(1), *orders_of(2), message("user", "Good.")]
 
-    left = [room - compress(messages, Budget(room, 0, 0, 0), COUNTER, Policy()).cost for room in range(76, 90)]
+    left = [room - fold_conversation(messages, Budget(room, 0, 0, 0), COUNTER, Policy()).cost for room in range(76, 90)]
 
     assert min(left) == 0
 

@@ -1,12 +1,15 @@
 """What a question finds in a conversation that is too long to be read in full."""
 
 from itertools import chain
+from typing import Final
 
 from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
-from gateway.context.write.compress import compress
+from gateway.context.write.explain import explain_lines
+from gateway.context.write.folding import fold_conversation
 from gateway.wire.message import Message, text_of
+from tests.fakes import assistant, call, result, user, words
 
 FILLER = " ".join(f"Point {number} of the usual report follows." for number in range(40))
 """Long enough that an old answer which holds it is skimmed."""
@@ -25,7 +28,7 @@ def conversation(question: str) -> list[Message]:
 
 def sent(question: str) -> list[str]:
     messages = conversation(question)
-    made = compress(messages, Budget(8192, 16, 0, 0), counter("o200k"), Policy())
+    made = fold_conversation(messages, Budget(8192, 16, 0, 0), counter("o200k"), Policy())
     return list(map(text_of, made.messages))
 
 
@@ -41,3 +44,29 @@ def test_no_other_question_brings_it_back() -> None:
 
 def test_the_same_conversation_is_quoted_in_the_same_words() -> None:
     assert sent("Where is the copper key?") == sent("Where is the copper key?")
+
+
+SHIPMENTS: Final = "\n".join(
+    f"Shipment {name}:\nstatus: {'held at customs' if number % 2 else 'on its way'}\ncarrier: {('Nordlink', 'Ostlink')[number % 2]}"
+    for number, name in enumerate(
+        ["Ardent", "Bellows", "Corvid", "Dunmore", "Esker", "Fennel", "Garnet", "Halcyon", "Kestrel", "Mallow"]
+    )
+)
+
+
+def test_of_lines_with_the_same_text_only_those_that_stand_in_the_request_count_as_kept() -> None:
+    messages = [
+        user("Please list all shipments."),
+        assistant(None, call("list_shipments", {}, "c")),
+        result("c", SHIPMENTS),
+        assistant("There are ten shipments."),
+        *[message for turn in range(4) for message in (user(f"Tell me story {turn}."), assistant(words(150, turn)))],
+        user("What is the status and the carrier of shipment Kestrel?"),
+    ]
+    budget, count = Budget(650, 16, 3, 0), counter("o200k")
+    sent = "\n".join(map(text_of, fold_conversation(messages, budget, count, Policy()).messages))
+    fates = explain_lines(messages, budget, count, Policy())
+
+    for text in ("status: on its way", "status: held at customs", "carrier: Nordlink"):
+        assert sum(fate.kept for fate in fates if fate.text == text) == sent.count(text), text
+    assert 0 < sent.count("status: on its way") < 5

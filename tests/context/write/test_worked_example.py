@@ -5,7 +5,7 @@ import textwrap
 from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
-from gateway.context.write.compress import compress
+from gateway.context.write.folding import fold_conversation
 from gateway.wire.message import text_of
 from tests.context.write.test_room import call, message, result
 from tests.running import ROOT
@@ -52,7 +52,7 @@ CONVERSATION = [
 
 def shown() -> str:
     """The folded conversation as the page shows it."""
-    draft = compress(CONVERSATION, Budget(ROOM + 19, 16, 3, 0), COUNT, Policy())
+    draft = fold_conversation(CONVERSATION, Budget(ROOM + 19, 16, 3, 0), COUNT, Policy())
     assert draft.cost <= ROOM
     rows: list[str] = []
     for part in draft.messages:

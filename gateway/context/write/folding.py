@@ -18,7 +18,7 @@ from gateway.wire.memory import Memory
 from gateway.wire.message import PINNED_ROLES, Message
 
 
-def compress(
+def fold_conversation(
     messages: Sequence[Message],
     budget: Budget,
     counter: Counter,

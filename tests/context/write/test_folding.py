@@ -16,8 +16,8 @@ from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.summary import Summary
 from gateway.context.cut.turns import call_ids, result_id
-from gateway.context.write.compress import compress
 from gateway.context.write.draft import Draft
+from gateway.context.write.folding import fold_conversation
 from gateway.wire.message import PINNED_ROLES, RESULT_ROLES, Message, call_arguments, media_kinds, text_of, tool_calls
 
 COUNTER = counter("o200k")
@@ -55,7 +55,7 @@ def cost(messages: list[dict[str, Any]]) -> int:
 def folded(messages: list[dict[str, Any]], room: int, **more: Any) -> Draft:
     """Fold into a room of so many tokens."""
     policy = more.pop("policy", POLICY)
-    return compress(messages, Budget(room + 100, 90, 10, 0), COUNTER, policy, **more)
+    return fold_conversation(messages, Budget(room + 100, 90, 10, 0), COUNTER, policy, **more)
 
 
 def notes(messages: tuple[Message, ...]) -> int:
@@ -627,7 +627,7 @@ def test_a_slightly_different_request_does_not_move_the_cut() -> None:
     """The room is rounded: a few tokens more of tools or reserve leave every byte of the prefix as it was."""
     messages = [{"role": "system", "content": "Be kind."}, *chatter(40), user("last")]
 
-    one, other = (compress(messages, Budget(3000, 200, tools, 60), COUNTER, POLICY) for tools in (10, 20))
+    one, other = (fold_conversation(messages, Budget(3000, 200, tools, 60), COUNTER, POLICY) for tools in (10, 20))
 
     assert one.messages == other.messages
 

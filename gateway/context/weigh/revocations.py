@@ -1,0 +1,102 @@
+"""The later sentences that may revoke a wish, and how probable each is.
+
+A person seldom takes a wish back in its own words. So no single sign decides: a sentence that sounds like a change, and one that shares
+rare words with the wish, are both candidates, and each gets a probability. The rest is the probability that the wish still holds.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from heapq import nlargest
+from itertools import accumulate
+from math import exp, fsum
+from typing import Final
+
+from gateway.context import weights
+from gateway.context.read import wishes
+from gateway.context.read.line import SENTENCE
+from gateway.context.weigh.folded_lines import FoldedLines
+
+MOST_CANDIDATES: Final = 400
+"""Sentences of the user that are compared with wishes, those that sound most like a change. Chosen to bound the time: the longest of the
+chats on which the weights were fitted has 299."""
+
+LEAST_RARITY: Final = 0.1
+"""The least rarity of a word that counts as shared. More common words cost time and say nothing: a tenth of a point is half of a word
+of change."""
+
+
+class Revocations:
+    """The candidates of one folded part, for wishes at some positions."""
+
+    def __init__(self, pool: FoldedLines, wish_positions: Iterable[int]) -> None:
+        self._pool = pool
+        keys = {word.key for at in wish_positions for word in pool.lines[at].words}
+        rarity = {key: pool.rarity.get(key, 1.0) for key in keys}
+        self._rarity = {
+            key: rare for key, rare in rarity.items() if rare >= LEAST_RARITY and wishes.is_content_word(key)
+        }
+        """By rare content word of these wishes its rarity."""
+        points = {
+            position: _change_points(line.wish_cues)
+            for reading in pool.readings.values()
+            if reading.role == "user"
+            for position, line in zip(pool.positions[reading.message], reading.lines, strict=True)
+            if line.kind is SENTENCE and line.share == 1.0
+        }
+        candidates = sorted(nlargest(MOST_CANDIDATES, points, key=points.__getitem__))
+        self._odds = {
+            at: exp(weights.CHANGE_SHARPNESS * (points[at] - weights.EVEN_CHANGE_POINTS)) for at in candidates
+        }
+        """By position of a candidate the odds that it revokes a wish with which it shares no word, against the wish being valid."""
+        self._strong = [at for at in candidates if self._odds[at] >= weights.LEAST_CHANGE_PROBABILITY]
+        self._negative = [-at for at in reversed(candidates)]
+        self._sums = [0.0, *accumulate([self._odds[at] for at in reversed(candidates)])]
+        """Sums of the odds, from the newest candidate on; ``_negative`` has their positions, negative."""
+        self._with_word, self._near_word = self._by_word()
+
+    def _by_word(self) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
+        """Return by content word the candidates that have it, and those that only have it nearby: in the rest of their message or in
+        the assistant's reply."""
+        pool, wanted = self._pool, frozenset(self._rarity)
+        with_word: dict[str, list[int]] = {}
+        near_word: dict[str, list[int]] = {}
+        for message in dict.fromkeys([pool.message_of[position] for position in self._odds]):
+            after = pool.order[pool.rank[message] + 1 : pool.rank[message] + 2]
+            nearby = [message, *[index for index in after if pool.readings[index].role == "assistant"]]
+            keys = wanted.intersection(
+                [word.key for index in nearby for at in pool.positions[index] for word in pool.lines[at].words]
+            )
+            for position in pool.positions[message] if keys else ():
+                if position in self._odds:
+                    own = keys.intersection([word.key for word in pool.lines[position].words])
+                    for key in keys:
+                        (with_word if key in own else near_word).setdefault(key, []).append(position)
+        return with_word, near_word
+
+    def of(self, wish: int) -> Mapping[int, float]:
+        """Return by position of a later sentence the probability that it revokes the line at ``wish``, without those that hardly do."""
+        pool = self._pool
+        last = pool.positions[pool.message_of[wish]].stop - 1
+        shared: dict[int, float] = {}
+        for key in dict.fromkeys([word.key for word in pool.lines[wish].words]):
+            if key not in self._rarity:
+                continue
+            rarity = self._rarity[key]
+            for by_word, share in ((self._with_word, 1.0), (self._near_word, weights.SHARED_NEARBY)):
+                for at in by_word.get(key, ()):
+                    if at > last:
+                        shared[at] = shared.get(at, 0.0) + share * rarity
+        odds = {at: self._odds[at] for at in self._strong if at > last}
+        odds |= {at: self._odds[at] * exp(weights.CHANGE_SHARPNESS * each) for at, each in shared.items()}
+        without_words = self._sums[bisect_left(self._negative, -last)]
+        total = 1.0 + without_words + fsum([each - self._odds[at] for at, each in odds.items()])
+        return {at: each / total for at, each in odds.items() if each >= weights.LEAST_CHANGE_PROBABILITY * total}
+
+
+def _change_points(cues: wishes.WishCues) -> float:
+    """Return the points of a sentence as a revocation of any wish."""
+    return (
+        weights.CHANGE_FOR_REVOCATION * cues.revocation
+        + weights.CHANGE_FOR_WORD * cues.has_change_word
+        + weights.CHANGE_FOR_STRENGTH * wishes.strength(cues)
+    )
