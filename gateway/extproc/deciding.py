@@ -73,8 +73,7 @@ async def _start(asked: EnvoyRequest) -> State:
     gateway, route = asked.gateway, asked.route
     target = asked.setup.targets[route.upstream]
     owner = target.name, route.name, asked.identity.learner
-    if gateway.learning.is_due(owner):
-        await gateway.learning.fetch(owner)
+    await gateway.learning.fetch_if_due(owner)
     place = place_of(gateway, asked.setup, route, target, asked.identity)
     return advance(Received(Life(asked.request, asked.mode)), PlacesFound((place,)))
 

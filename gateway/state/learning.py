@@ -94,6 +94,11 @@ class Learning:
         read = self._facts_about(owner).fetched_at
         return read is None or self._clock() - read >= REFRESH_S
 
+    async def fetch_if_due(self, owner: Owner) -> None:
+        """Fetch the store's facts, where that is due."""
+        if self.is_due(owner):
+            await self.fetch(owner)
+
     async def fetch(self, owner: Owner) -> None:
         """Fetch the store's facts. The first time this waits for the store; later it happens in the background."""
         first = self._facts_about(owner).fetched_at is None

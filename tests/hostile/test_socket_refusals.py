@@ -178,6 +178,24 @@ async def test_a_failure_of_our_own_hands_on_the_refusal(monkeypatch):
         assert len(got) == 1
 
 
+async def test_what_another_process_learned_holds_for_messages_too(tmp_path):
+    config = {**LARGE, "store": {"url": f"sqlite:///{tmp_path}/shared.db"}}
+    async with talking([[refused(9000)], [*BEGUN, *SAID]], config) as (ports, socket, got):
+        await socket.send_json(create(120))
+        await heard(socket, 4)
+        await ports.settled()
+        upstream = ports.inside.gateway.settings.upstreams["standin"].base_url
+        async with (
+            running.in_process(running.configured(upstream, config)) as other,
+            other.session.ws_connect(f"{other.base_url}/responses", max_msg_size=0) as fresh,
+        ):
+            await fresh.send_json(create(120))
+            await heard(fresh, 4)
+        sizes = [len(orjson.dumps(each)) for each in got]
+        assert len(sizes) == 3
+        assert sizes[2] < sizes[0] / 2
+
+
 @pytest.mark.parametrize("quotes", [False, True])
 async def test_a_refusal_is_learned_from_unless_it_quotes_the_client(quotes):
     """The retry is for this message alone."""

@@ -60,14 +60,16 @@ def set_record(gateway: Gateway, request: web.BaseRequest, raw: bytes, asked: Co
     record.format, record.opening, record.body_bytes = asked.format.name, asked.opening, len(raw)
 
 
-def place_for(gateway: Gateway, request: web.BaseRequest, asked: Conversation, target: Target) -> Place:
+async def place_for(gateway: Gateway, request: web.BaseRequest, asked: Conversation, target: Target) -> Place:
     """Return an upstream as the place of a request, with the facts learned from this caller's requests."""
     setup = gateway.setup
+    route = setup.settings.route(asked.model)
     caller = arrivals.of(request).identity_at(target, keys.forwarded(request))
-    return place_of(gateway, setup, setup.settings.route(asked.model), target, caller)
+    await gateway.learning.fetch_if_due((target.name, route.name, caller.learner))
+    return place_of(gateway, setup, route, target, caller)
 
 
 async def count(gateway: Gateway, request: web.BaseRequest, asked: Conversation) -> Task:
     """Count a request at its model's own upstream."""
     target = gateway.setup.targets[gateway.settings.route(asked.model).upstream]
-    return await measure.task_for(gateway, place_for(gateway, request, asked, target), asked)
+    return await measure.task_for(gateway, await place_for(gateway, request, asked, target), asked)

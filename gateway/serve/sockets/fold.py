@@ -78,7 +78,7 @@ async def _fold_create(gateway: Gateway, request: web.BaseRequest, target: Targe
         gateway.pool.free_later(asked)  # it is freed once this message is sent
     if asked is None:
         return Message(message, True, {"why": "not_understood"})
-    place = upstream_first.place_for(gateway, request, asked, target)
+    place = await upstream_first.place_for(gateway, request, asked, target)
     mode = _mode(request, place.route)
     fields = _fields_before_counting(request, asked, place, mode)
     if asked.refers_elsewhere:
