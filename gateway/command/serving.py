@@ -16,7 +16,7 @@ from gateway.command import workers
 from gateway.command.check import machine
 from gateway.command.dealing import listeners
 from gateway.command.process import fail, prepare, watch
-from gateway.config import Settings, SettingsError, WrongValue, checked_url, dangers, load
+from gateway.config import Settings, SettingsError, WrongValue, checked_url, dangers, load, losses, parts_to_keep
 from gateway.observe.log import configure
 from gateway.serve import app
 from gateway.serve.incoming.peers import Peers
@@ -37,8 +37,9 @@ def run(config: Path | None, given: Mapping[str, Any]) -> int:
         settings = settings_from(file, given)
     except SettingsError as error:
         return fail(error.problems)
-    if problems := machine.problems(settings):
+    if problems := [*losses(workers.kept(), settings), *machine.problems(settings)]:
         return fail(f"{file}: {problem}" if file else problem for problem in problems)
+    workers.keep(parts_to_keep(settings))
     configure(form=settings.log.format, level=settings.log.level)
     if not workers.is_worker():
         for defect in machine.warnings(settings):
@@ -138,6 +139,7 @@ async def _serve(settings: Settings, file: Path | None, given: Mapping[str, Any]
                 raise SettingsError((f"{file}: {lacking}",))
             if running.certificate is not None:
                 running.certificate.renew()
+            workers.keep(parts_to_keep(safe))
             running.gateway.adopt(safe)
 
         watch(file, running.gateway, adopt)

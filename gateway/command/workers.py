@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +29,8 @@ NUMBER: Final = "TURNFOLD_WORKER"
 """Environment variable of a worker: its number, counted from 0."""
 CHANNEL: Final = "TURNFOLD_WORKER_CHANNEL"
 """Environment variable of a worker: the file descriptor over which it gets its connections."""
+KEPT: Final = ".kept"
+"""The end of the names of empty files in the workers' folder: each names a part of the configuration that must stay."""
 
 FIRST_PAUSE_S: Final = 0.5
 """Pause before the first restart; doubled with each further crash."""
@@ -62,6 +64,20 @@ def channel() -> socket.socket | None:
     found = socket.socket(fileno=int(os.environ[CHANNEL]))
     found.set_inheritable(False)
     return found
+
+
+def keep(parts: Iterable[str]) -> None:
+    """Note parts of the configuration that no worker of this supervisor may lose. One that starts later reads the file, which may have
+    been cut short meanwhile. Does nothing when there is only one process. Raises OSError."""
+    if (notes := folder()) is not None:
+        for part in parts:
+            (notes / f"{part}{KEPT}").touch()
+
+
+def kept() -> list[str]:
+    """Return the parts of the configuration that a worker has noted; none when there is only one process."""
+    notes = folder()
+    return sorted(note.stem for note in notes.glob(f"*{KEPT}")) if notes is not None else []
 
 
 def is_worker() -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import structlog
 
-from gateway.config import Settings, SettingsError, key_file, load, losses, parse
+from gateway.config import Settings, SettingsError, key_file, load, losses, parse, parts_to_keep
 from gateway.config.schema import SETTINGS
 
 log = structlog.get_logger(__name__)
@@ -81,7 +81,7 @@ class Watcher:
             settings = load(self._path, self._environ)
         except SettingsError as error:
             return self._refused(error.problems)
-        if lost := losses(self._current, settings) if self._current else []:
+        if lost := losses(parts_to_keep(self._current), settings) if self._current else []:
             return self._refused([f"{self._path}: {loss}" for loss in lost])
         waiting = [
             path for path in READ_AT_START if self._current and _value(settings, path) != _value(self._current, path)
