@@ -15,8 +15,9 @@ from msgspec.structs import replace
 from gateway.command import workers
 from gateway.command.check import machine
 from gateway.command.dealing import listeners
-from gateway.command.process import fail, prepare, watch
-from gateway.config import Settings, SettingsError, WrongValue, checked_url, dangers, load, losses, parts_to_keep
+from gateway.command.process import fail, prepare, safe, watch
+from gateway.config import Settings, SettingsError, WrongValue, checked_url, load, losses, parts_to_keep
+from gateway.config.reload import as_running
 from gateway.observe.log import configure
 from gateway.serve import app
 from gateway.serve.incoming.peers import Peers
@@ -94,15 +95,13 @@ def settings_from(file: Path | None, given: Mapping[str, Any]) -> Settings:
     else:
         settings = Settings.simple(_upstream_url(given["upstream"]), given.get("window"))
         settings = replace(settings, store=replace(settings.store, url="memory://"))
-    return _safe(_overridden(settings, given))
+    return safe(_overridden(settings, given))
 
 
-def _safe(settings: Settings) -> Settings:
-    """Return settings that are safe to serve. Raises SettingsError for settings that expose keys or make the gateway
-    call itself."""
-    if problems := [f"{place}: {problem}." for place, problem in dangers(settings)]:
-        raise SettingsError(problems)
-    return settings
+def settings_after(running: Settings, changed: Settings, given: Mapping[str, Any]) -> Settings:
+    """Return the settings of a running gateway after its file has changed. Raises SettingsError if they would not be safe where it
+    listens: a changed host takes effect at the next start."""
+    return safe(as_running(_overridden(changed, given), running))
 
 
 def _upstream_url(written: str) -> str:
@@ -134,13 +133,13 @@ async def _serve(settings: Settings, file: Path | None, given: Mapping[str, Any]
             return
 
         def adopt(changed: Settings) -> None:
-            safe = _safe(_overridden(changed, given))
-            if lacking := machine.semantic_problem(safe):
+            effective = settings_after(running.gateway.settings, changed, given)
+            if lacking := machine.semantic_problem(effective):
                 raise SettingsError((f"{file}: {lacking}",))
             if running.certificate is not None:
                 running.certificate.renew()
-            workers.keep(parts_to_keep(safe))
-            running.gateway.adopt(safe)
+            workers.keep(parts_to_keep(effective))
+            running.gateway.adopt(effective)
 
         watch(file, running.gateway, adopt)
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gateway.config import catalogue
 from gateway.config import readers as read
 from gateway.config.document import DocumentReading, compose
-from gateway.config.exposure import dangers, is_loopback
+from gateway.config.exposure import dangers
 from gateway.config.schema import FILE, FOLD_KEYS, owner_of, under
 from gateway.config.values import (
     Admin,
@@ -197,7 +197,8 @@ def _cross_check(settings: Settings, reading: DocumentReading) -> None:
     _check_upstreams(settings, reading)
     _check_keys(settings.keys, reading)
     for path, problem in dangers(settings):
-        reading.note(path, problem)
+        if not reading.is_noted(path):
+            reading.note(path, problem)
     for name, model in settings.models.items():
         _check_model(name, model, settings, reading)
     _check_summary(settings, "fold.summary.upstream", settings.fold.summary.upstream, reading)
@@ -205,10 +206,6 @@ def _cross_check(settings: Settings, reading: DocumentReading) -> None:
 
 def _check_ports(settings: Settings, reading: DocumentReading) -> None:
     server, admin = settings.server, settings.admin
-    if not admin.token and not is_loopback(admin.host) and not reading.is_noted("admin.token"):
-        reading.note(
-            "admin.token", f"is compulsory when admin.host ({reading.quoted(admin.host)}) is not a loopback address"
-        )
     if bool(server.tls_cert) != bool(server.tls_key):
         reading.note("server.tls", "needs both: cert, the certificate, and key, its private key")
     if server.port and server.port == admin.port:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import structlog
+from msgspec.structs import replace
 
 from gateway.config import Settings, SettingsError, key_file, load, losses, parse, parts_to_keep
 from gateway.config.schema import SETTINGS
@@ -126,6 +127,14 @@ def files_of(path: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
 def _value(settings: Settings, path: str) -> Any:
     """Return the value of a setting by its path in the file."""
     return getattr(getattr(settings, path.partition(".")[0]), NAMES[path])
+
+
+def as_running(changed: Settings, running: Settings) -> Settings:
+    """Return changed settings as they take effect: those that are read only at the start of a process stay as they are."""
+    stays: dict[str, dict[str, Any]] = {}
+    for path in READ_AT_START:
+        stays.setdefault(path.partition(".")[0], {})[NAMES[path]] = _value(running, path)
+    return replace(changed, **{name: replace(getattr(changed, name), **values) for name, values in stays.items()})
 
 
 def stamp(path: Path) -> Stamp:
