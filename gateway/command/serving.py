@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import signal
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -67,7 +68,9 @@ def _supervise(settings: Settings) -> int:
     except OSError as error:
         return fail((error.strerror or str(error),))
     grace_s = settings.server.shutdown_grace_s + 5
-    return workers.run(settings.server.workers, listeners=listening, grace_s=grace_s)
+    # A worker that starts later reads the file, which may name another host by then: it must be safe where the supervisor listens.
+    command = [sys.executable, "-m", "gateway", *sys.argv[1:], "--host", settings.server.host]
+    return workers.run(settings.server.workers, command, listeners=listening, grace_s=grace_s)
 
 
 def file_of(config: Path | None, given: Mapping[str, Any]) -> Path | None:

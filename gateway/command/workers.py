@@ -9,7 +9,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -101,7 +100,7 @@ class Worker(msgspec.Struct):
 
 def run(
     count: int,
-    argv: Sequence[str] | None = None,
+    command: Sequence[str],
     *,
     listeners: Sequence[socket.socket] = (),
     grace_s: float = 35.0,
@@ -109,10 +108,9 @@ def run(
 ) -> int:
     """Keep ``count`` workers running until stopped, and deal them the connections of ``listeners``; return the exit status for all.
 
-    ``argv`` is the command of a worker, by default this very command line. SIGTERM and SIGINT are passed on as SIGTERM;
+    ``command`` starts a worker. SIGTERM and SIGINT are passed on as SIGTERM;
     workers still running after ``grace_s`` are killed. SIGHUP is passed on. Call it in the main thread.
     """
-    command = list(argv) if argv is not None else [sys.executable, "-m", "gateway", *sys.argv[1:]]
     socket_folder = tempfile.TemporaryDirectory(prefix="turnfold-")  # only this user may enter it
     workers = [Worker(number, socket_folder.name) for number in range(count)]
     dealer = Dealer(listeners)

@@ -264,6 +264,24 @@ async def test_a_worker_that_is_replaced_serves_no_file_that_was_cut_short(tmp_p
         await line_with(process, '"serving"')
 
 
+async def test_a_worker_that_is_replaced_is_held_to_the_address_that_its_supervisor_listens_on(tmp_path, standin):
+    """A key of an upstream is refused where strangers reach the port, whatever address a changed file names."""
+    port, admin = free_ports(2)
+    file = tmp_path / "turnfold.yaml"
+    server = {"port": port, "workers": 2}
+    rest = {"admin": {"port": admin}, "log": {"format": "json"}}
+    file.write_text(configured(standin, {"server": {**server, "host": "127.0.0.1"}, **rest}))
+    async with started(tmp_path, "serve") as process:
+        victim = int(orjson.loads(await line_with(process, '"worker_started"'))["pid"])
+        urls = [orjson.loads(await line_with(process, '"serving"'))["url"] for _ in range(2)]
+        file.write_text(configured(standin, {"server": {**server, "host": "127.0.0.2"}, **rest}))
+        for _ in range(2):
+            await line_with(process, "restart_needed")
+        os.kill(victim, signal.SIGKILL)
+        urls.append(orjson.loads(await line_with(process, '"serving"'))["url"])
+    assert set(urls) == {f"http://127.0.0.1:{port}/v1"}
+
+
 NUMBERS = [
     ("--window", "100", "100 is not a number of tokens, 256 or more, such as 128000."),
     ("--window", "8k", "8k is not a number of tokens, 256 or more, such as 128000."),
