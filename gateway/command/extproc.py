@@ -8,8 +8,9 @@ import structlog
 from msgspec.structs import replace
 
 from gateway.command.check import machine
-from gateway.command.process import fail, prepare, watch
+from gateway.command.process import fail, prepare, safe, watch
 from gateway.config import Settings, SettingsError, load
+from gateway.config.reload import as_running
 from gateway.observe.log import configure
 
 log = structlog.get_logger(__name__)
@@ -38,7 +39,7 @@ def run(config: Path, listen: str, admin_port: int | None, notice_s: float) -> i
 
     async def ready(running: extproc.RunningProcessor) -> None:
         def adopt(changed: Settings) -> None:
-            running.gateway.adopt(_overridden(changed, admin_port))
+            running.gateway.adopt(safe(as_running(_overridden(changed, admin_port), running.gateway.settings)))
 
         watch(config, running.gateway, adopt)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
-from gateway.config import Settings
+from gateway.config import Settings, SettingsError, dangers
 from gateway.config.reload import Watcher
 from gateway.serve.gateway import Gateway
 
@@ -28,6 +28,14 @@ def fail(problems: Iterable[str]) -> int:
     for problem in problems:
         sys.stderr.write(f"turnfold: {problem}\n")
     return 1
+
+
+def safe(settings: Settings) -> Settings:
+    """Return settings that are safe to serve. Raises SettingsError for settings that expose keys or the admin port, or make the gateway
+    call itself."""
+    if problems := [f"{place}: {problem}." for place, problem in dangers(settings)]:
+        raise SettingsError(problems)
+    return settings
 
 
 def watch(file: Path, gateway: Gateway, adopt: Callable[[Settings], None]) -> None:

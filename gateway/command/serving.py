@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import signal
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -15,8 +16,9 @@ from msgspec.structs import replace
 from gateway.command import workers
 from gateway.command.check import machine
 from gateway.command.dealing import listeners
-from gateway.command.process import fail, prepare, watch
-from gateway.config import Settings, SettingsError, WrongValue, checked_url, dangers, load
+from gateway.command.process import fail, prepare, safe, watch
+from gateway.config import Settings, SettingsError, WrongValue, checked_url, load, losses, parts_to_keep
+from gateway.config.reload import as_running
 from gateway.observe.log import configure
 from gateway.serve import app
 from gateway.serve.incoming.peers import Peers
@@ -37,8 +39,9 @@ def run(config: Path | None, given: Mapping[str, Any]) -> int:
         settings = settings_from(file, given)
     except SettingsError as error:
         return fail(error.problems)
-    if problems := machine.problems(settings):
+    if problems := [*losses(workers.kept(), settings), *machine.problems(settings)]:
         return fail(f"{file}: {problem}" if file else problem for problem in problems)
+    workers.keep(parts_to_keep(settings))
     configure(form=settings.log.format, level=settings.log.level)
     if not workers.is_worker():
         for defect in machine.warnings(settings):
@@ -65,7 +68,9 @@ def _supervise(settings: Settings) -> int:
     except OSError as error:
         return fail((error.strerror or str(error),))
     grace_s = settings.server.shutdown_grace_s + 5
-    return workers.run(settings.server.workers, listeners=listening, grace_s=grace_s)
+    # A worker that starts later reads the file, which may name another host by then: it must be safe where the supervisor listens.
+    command = [sys.executable, "-m", "gateway", *sys.argv[1:], "--host", settings.server.host]
+    return workers.run(settings.server.workers, command, listeners=listening, grace_s=grace_s)
 
 
 def file_of(config: Path | None, given: Mapping[str, Any]) -> Path | None:
@@ -93,15 +98,13 @@ def settings_from(file: Path | None, given: Mapping[str, Any]) -> Settings:
     else:
         settings = Settings.simple(_upstream_url(given["upstream"]), given.get("window"))
         settings = replace(settings, store=replace(settings.store, url="memory://"))
-    return _safe(_overridden(settings, given))
+    return safe(_overridden(settings, given))
 
 
-def _safe(settings: Settings) -> Settings:
-    """Return settings that are safe to serve. Raises SettingsError for settings that expose keys or make the gateway
-    call itself."""
-    if problems := [f"{place}: {problem}." for place, problem in dangers(settings)]:
-        raise SettingsError(problems)
-    return settings
+def settings_after(running: Settings, changed: Settings, given: Mapping[str, Any]) -> Settings:
+    """Return the settings of a running gateway after its file has changed. Raises SettingsError if they would not be safe where it
+    listens: a changed host takes effect at the next start."""
+    return safe(as_running(_overridden(changed, given), running))
 
 
 def _upstream_url(written: str) -> str:
@@ -133,12 +136,13 @@ async def _serve(settings: Settings, file: Path | None, given: Mapping[str, Any]
             return
 
         def adopt(changed: Settings) -> None:
-            safe = _safe(_overridden(changed, given))
-            if lacking := machine.semantic_problem(safe):
+            effective = settings_after(running.gateway.settings, changed, given)
+            if lacking := machine.semantic_problem(effective):
                 raise SettingsError((f"{file}: {lacking}",))
             if running.certificate is not None:
                 running.certificate.renew()
-            running.gateway.adopt(safe)
+            workers.keep(parts_to_keep(effective))
+            running.gateway.adopt(effective)
 
         watch(file, running.gateway, adopt)
 

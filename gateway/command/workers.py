@@ -9,10 +9,9 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +28,8 @@ NUMBER: Final = "TURNFOLD_WORKER"
 """Environment variable of a worker: its number, counted from 0."""
 CHANNEL: Final = "TURNFOLD_WORKER_CHANNEL"
 """Environment variable of a worker: the file descriptor over which it gets its connections."""
+KEPT: Final = ".kept"
+"""The end of the names of empty files in the workers' folder: each names a part of the configuration that must stay."""
 
 FIRST_PAUSE_S: Final = 0.5
 """Pause before the first restart; doubled with each further crash."""
@@ -64,6 +65,20 @@ def channel() -> socket.socket | None:
     return found
 
 
+def keep(parts: Iterable[str]) -> None:
+    """Note parts of the configuration that no worker of this supervisor may lose. One that starts later reads the file, which may have
+    been cut short meanwhile. Does nothing when there is only one process. Raises OSError."""
+    if (notes := folder()) is not None:
+        for part in parts:
+            (notes / f"{part}{KEPT}").touch()
+
+
+def kept() -> list[str]:
+    """Return the parts of the configuration that a worker has noted; none when there is only one process."""
+    notes = folder()
+    return sorted(note.stem for note in notes.glob(f"*{KEPT}")) if notes is not None else []
+
+
 def is_worker() -> bool:
     """Return whether a supervisor started this process."""
     return NUMBER in os.environ
@@ -85,7 +100,7 @@ class Worker(msgspec.Struct):
 
 def run(
     count: int,
-    argv: Sequence[str] | None = None,
+    command: Sequence[str],
     *,
     listeners: Sequence[socket.socket] = (),
     grace_s: float = 35.0,
@@ -93,10 +108,9 @@ def run(
 ) -> int:
     """Keep ``count`` workers running until stopped, and deal them the connections of ``listeners``; return the exit status for all.
 
-    ``argv`` is the command of a worker, by default this very command line. SIGTERM and SIGINT are passed on as SIGTERM;
+    ``command`` starts a worker. SIGTERM and SIGINT are passed on as SIGTERM;
     workers still running after ``grace_s`` are killed. SIGHUP is passed on. Call it in the main thread.
     """
-    command = list(argv) if argv is not None else [sys.executable, "-m", "gateway", *sys.argv[1:]]
     socket_folder = tempfile.TemporaryDirectory(prefix="turnfold-")  # only this user may enter it
     workers = [Worker(number, socket_folder.name) for number in range(count)]
     dealer = Dealer(listeners)

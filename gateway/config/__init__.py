@@ -11,7 +11,7 @@
 
 from gateway.config.document import WrongValue
 from gateway.config.exposure import address_of, dangers, is_loopback
-from gateway.config.loading import SettingsError, key_file, load, losses, parse
+from gateway.config.loading import SettingsError, key_file, load, losses, parse, parts_to_keep
 from gateway.config.readers import checked_url
 from gateway.config.values import (
     Admin,
@@ -57,4 +57,5 @@ __all__ = [
     "load",
     "losses",
     "parse",
+    "parts_to_keep",
 ]

@@ -1,4 +1,4 @@
-"""Detect dangerous configurations: a public port with a key behind it, or an upstream that is the gateway itself."""
+"""Detect dangerous configurations: an open admin port, a public port with a key behind it, or an upstream that is the gateway itself."""
 
 import ipaddress
 import re
@@ -24,7 +24,14 @@ Problem = tuple[str, str]
 
 def dangers(settings: Settings) -> list[Problem]:
     """Return the reasons not to serve, as ``(path, problem)``."""
-    return [*_open_keys(settings), *_loops(settings)]
+    return [*_open_admin_port(settings), *_open_keys(settings), *_loops(settings)]
+
+
+def _open_admin_port(settings: Settings) -> list[Problem]:
+    admin = settings.admin
+    if admin.token or is_loopback(admin.host):
+        return []
+    return [("admin.token", "is compulsory when admin.host is not a loopback address")]
 
 
 def _open_keys(settings: Settings) -> list[Problem]:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gateway.config import catalogue
 from gateway.config import readers as read
 from gateway.config.document import DocumentReading, compose
-from gateway.config.exposure import dangers, is_loopback
+from gateway.config.exposure import dangers
 from gateway.config.schema import FILE, FOLD_KEYS, owner_of, under
 from gateway.config.values import (
     Admin,
@@ -30,6 +30,11 @@ from gateway.context.cut.policy import Policy
 
 OPENAI: Final = Upstream("openai", "openai", "https://api.openai.com/v1")
 """The upstream when none is configured."""
+LOSSES: Final = {
+    "upstreams": f"none is named any more, so all requests would go to {OPENAI.base_url}",
+    "keys": "none is left, and no server.keys_file is named, so everyone would be served",
+}
+"""What it means that a part of the configuration is gone; see `parts_to_keep`."""
 
 
 class SettingsError(Exception):
@@ -61,22 +66,21 @@ def key_file(path: str | Path, settings: Settings) -> Path:
     return Path(path).absolute().parent / settings.server.keys_file
 
 
-def losses(before: Settings, after: Settings) -> list[str]:
-    """Return what a running gateway must not lose by a changed file: its only upstreams, or the last client key.
+def parts_to_keep(settings: Settings) -> list[str]:
+    """Return the parts of a configuration that a running gateway must not lose by a changed file: ``upstreams``, ``keys``, or both.
 
     A file that was emptied, or cut short on a full disk, is valid and means the defaults: everyone would be served, and
     the clients' keys and words would go to another server.
     """
-    lost: list[str] = []
-    if _names_no_upstream(after) and not _names_no_upstream(before):
-        lost.append(f"upstreams: none is named any more, so all requests would go to {OPENAI.base_url}")
-    if before.asks_for_keys and not after.asks_for_keys:
-        lost.append("keys: none is left, and no server.keys_file is named, so everyone would be served")
-    return [f"{loss}; if this is wanted, restart the gateway" for loss in lost]
+    names_upstreams = settings.upstreams.get(OPENAI.name) is not OPENAI
+    present = {"upstreams": names_upstreams, "keys": settings.asks_for_keys}
+    return [part for part in LOSSES if present[part]]
 
 
-def _names_no_upstream(settings: Settings) -> bool:
-    return settings.upstreams.get(OPENAI.name) is OPENAI
+def losses(kept: Iterable[str], settings: Settings) -> list[str]:
+    """Return a problem for each of these parts, as `parts_to_keep` returns them, that settings do not have any more."""
+    left = parts_to_keep(settings)
+    return [f"{part}: {LOSSES[part]}; if this is wanted, restart the gateway" for part in kept if part not in left]
 
 
 def with_key_file(settings: Settings, file: Path) -> Settings:
@@ -193,7 +197,8 @@ def _cross_check(settings: Settings, reading: DocumentReading) -> None:
     _check_upstreams(settings, reading)
     _check_keys(settings.keys, reading)
     for path, problem in dangers(settings):
-        reading.note(path, problem)
+        if not reading.is_noted(path):
+            reading.note(path, problem)
     for name, model in settings.models.items():
         _check_model(name, model, settings, reading)
     _check_summary(settings, "fold.summary.upstream", settings.fold.summary.upstream, reading)
@@ -201,10 +206,6 @@ def _cross_check(settings: Settings, reading: DocumentReading) -> None:
 
 def _check_ports(settings: Settings, reading: DocumentReading) -> None:
     server, admin = settings.server, settings.admin
-    if not admin.token and not is_loopback(admin.host) and not reading.is_noted("admin.token"):
-        reading.note(
-            "admin.token", f"is compulsory when admin.host ({reading.quoted(admin.host)}) is not a loopback address"
-        )
     if bool(server.tls_cert) != bool(server.tls_key):
         reading.note("server.tls", "needs both: cert, the certificate, and key, its private key")
     if server.port and server.port == admin.port:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import structlog
+from msgspec.structs import replace
 
-from gateway.config import Settings, SettingsError, key_file, load, losses, parse
+from gateway.config import Settings, SettingsError, key_file, load, losses, parse, parts_to_keep
 from gateway.config.schema import SETTINGS
 
 log = structlog.get_logger(__name__)
@@ -81,7 +82,7 @@ class Watcher:
             settings = load(self._path, self._environ)
         except SettingsError as error:
             return self._refused(error.problems)
-        if lost := losses(self._current, settings) if self._current else []:
+        if lost := losses(parts_to_keep(self._current), settings) if self._current else []:
             return self._refused([f"{self._path}: {loss}" for loss in lost])
         waiting = [
             path for path in READ_AT_START if self._current and _value(settings, path) != _value(self._current, path)
@@ -126,6 +127,14 @@ def files_of(path: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
 def _value(settings: Settings, path: str) -> Any:
     """Return the value of a setting by its path in the file."""
     return getattr(getattr(settings, path.partition(".")[0]), NAMES[path])
+
+
+def as_running(changed: Settings, running: Settings) -> Settings:
+    """Return changed settings as they take effect: those that are read only at the start of a process stay as they are."""
+    stays: dict[str, dict[str, Any]] = {}
+    for path in READ_AT_START:
+        stays.setdefault(path.partition(".")[0], {})[NAMES[path]] = _value(running, path)
+    return replace(changed, **{name: replace(getattr(changed, name), **values) for name, values in stays.items()})
 
 
 def stamp(path: Path) -> Stamp:

@@ -66,14 +66,15 @@ def model_in(body: bytes, content_type: str) -> str | None:
 
 
 def model_of_session(body: bytes, content_type: str) -> str | None:
-    """Return the model in a request for a Realtime session: its own, else that of its ``session``. Returns what `model_in` returns."""
+    """Return the model in a request for a Realtime session: that of its ``session``, or its own. Returns what `model_in` returns, and None
+    if it names both, and they differ."""
     own = model_in(body, content_type)
-    if own != NO_MODEL:
-        return own
-    if other_models(body, content_type) is None:
+    if own is None or other_models(body, content_type) is None:
         return None
     session = (readable(body)[1] or {}).get("session", b"")
-    return model_in(session, "") if session.startswith(b"{") else NO_MODEL
+    inner = model_in(session, "") if session.startswith(b"{") else NO_MODEL
+    named = {own, inner} - {NO_MODEL}
+    return None if len(named) > 1 else next(iter(named), NO_MODEL)
 
 
 def _plain_fields(body: bytes, names: Collection[str]) -> dict[str, list[str]] | None:

@@ -8,6 +8,7 @@ import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import orjson
 import pytest
 import yaml
 
@@ -175,12 +176,13 @@ async def served_model(port: int, model: str) -> str:
             return answer.headers["x-turnfold-action"]
 
 
-async def line_with(process: asyncio.subprocess.Process, event: str) -> None:
-    """Wait for an event in the log."""
+async def line_with(process: asyncio.subprocess.Process, event: str) -> str:
+    """Wait for an event in the log, and return its line."""
     assert process.stdout is not None
     async with asyncio.timeout(PATIENCE_S):
         while event.encode() not in (line := await process.stdout.readline()):
             assert line, f"the process ended before {event}"
+    return line.decode()
 
 
 @pytest.mark.parametrize("signalled", [True, False], ids=["SIGHUP", "watched"])
@@ -235,6 +237,49 @@ async def test_a_hangup_kills_no_gateway_without_a_file(tmp_path, standin, worke
         async with asyncio.timeout(PATIENCE_S):
             await process.communicate()
     assert process.returncode == 0
+
+
+async def test_a_worker_that_is_replaced_serves_no_file_that_was_cut_short(tmp_path, standin):
+    """The other workers refuse such a file while they run. A new one reads it first, and could serve anyone."""
+    port, admin = free_ports(2)
+    file = tmp_path / "turnfold.yaml"
+    kept = {"server": {"port": port, "workers": 2}, "admin": {"port": admin}, "log": {"format": "json"}}
+    cut_short = yaml.safe_dump(kept)
+    keyed = {**yaml.safe_load(configured(standin, kept)), "keys": {"team-a": {"hash": f"sha256:{'1' * 64}"}}}
+    file.write_text(configured(standin, kept))
+    async with started(tmp_path, "serve") as process:
+        victim = int(orjson.loads(await line_with(process, '"worker_started"'))["pid"])
+        for _ in range(2):
+            await line_with(process, '"serving"')
+        file.write_text(yaml.safe_dump(keyed))
+        for _ in range(2):
+            await line_with(process, "configuration_reloaded")
+        file.write_text(cut_short)
+        for _ in range(2):
+            await line_with(process, "configuration_refused")
+        os.kill(victim, signal.SIGKILL)
+        refused = [await line_with(process, "turnfold: ") for _ in range(2)]
+        assert {line.split(": ")[2] for line in refused} == {"upstreams", "keys"}
+        file.write_text(yaml.safe_dump(keyed))
+        await line_with(process, '"serving"')
+
+
+async def test_a_worker_that_is_replaced_is_held_to_the_address_that_its_supervisor_listens_on(tmp_path, standin):
+    """A key of an upstream is refused where strangers reach the port, whatever address a changed file names."""
+    port, admin = free_ports(2)
+    file = tmp_path / "turnfold.yaml"
+    server = {"port": port, "workers": 2}
+    rest = {"admin": {"port": admin}, "log": {"format": "json"}}
+    file.write_text(configured(standin, {"server": {**server, "host": "127.0.0.1"}, **rest}))
+    async with started(tmp_path, "serve") as process:
+        victim = int(orjson.loads(await line_with(process, '"worker_started"'))["pid"])
+        urls = [orjson.loads(await line_with(process, '"serving"'))["url"] for _ in range(2)]
+        file.write_text(configured(standin, {"server": {**server, "host": "127.0.0.2"}, **rest}))
+        for _ in range(2):
+            await line_with(process, "restart_needed")
+        os.kill(victim, signal.SIGKILL)
+        urls.append(orjson.loads(await line_with(process, '"serving"'))["url"])
+    assert set(urls) == {f"http://127.0.0.1:{port}/v1"}
 
 
 NUMBERS = [

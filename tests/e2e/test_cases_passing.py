@@ -106,6 +106,7 @@ SESSIONS = [
     ("client_secrets", b'{"session":{"model":"gpt-4o","audio":{"input":{"transcription":{"model": "fast"}}}}}'),
     ("sessions", b'{"model":"gpt-4o","input_audio_transcription":{"model": "fast"}}'),
     ("sessions", b'{"model": "fast","voice":"alloy"}'),
+    ("sessions", b'{"model": "fast","speed":NaN}'),
 ]
 
 
@@ -119,6 +120,13 @@ async def test_an_alias_in_a_session_of_realtime_is_replaced_too(gateway, standi
         asked = gzip.compress(asked, mtime=0) if packed else asked
         await proxy.ask("POST", f"/realtime/{path}", asked, {"content-type": "application/json", **encoding})
         assert standin.requests[-1].body == (asked if b"mini" not in sent else sent)
+
+
+async def test_an_alias_in_a_form_of_realtime_is_replaced_too(gateway, standin):
+    proxy = await gateway(standin, CONFIG)
+    form = b'--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nfast\r\n--b--\r\n'
+    await proxy.ask("POST", "/realtime/calls", form, {"content-type": "multipart/form-data; boundary=b"})
+    assert standin.requests[-1].body == form.replace(b"fast", b"gpt-4o-mini")
 
 
 BAD_BODIES = [

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
+from gateway.command import serving
 from gateway.config import SettingsError, parse
 from gateway.config.exposure import address_of, leads_to
 from gateway.serve.incoming.errors import ClientError
@@ -221,6 +222,25 @@ def test_a_configured_key_is_not_laid_open_by_accident(text, refused):
     assert refused in problem
     assert "api_key" in problem
     assert "open: true" in problem
+
+
+ON_EVERY_ADDRESS = upstream_text("0.0.0.0").replace("{port: 9999}", "{host: 0.0.0.0, port: 9999, token: secret}")
+RELOADED = [
+    ("a key for the port of this machine", upstream_text("127.0.0.1", more=", api_key: k"), "server.open"),
+    ("an admin port of this machine without a token", upstream_text("0.0.0.0"), "admin.token"),
+]
+
+
+@pytest.mark.parametrize(("changed", "refused"), [row[1:] for row in RELOADED], ids=[row[0] for row in RELOADED])
+def test_a_changed_file_is_checked_with_the_addresses_that_are_still_open(changed, refused):
+    """A changed host takes effect at the next start, a key and a token at once."""
+    now = parse(ON_EVERY_ADDRESS, {})
+    after = parse(changed, {})
+    with pytest.raises(SettingsError) as error:
+        serving.settings_after(now, after, {})
+    assert [problem.split(": ")[0] for problem in error.value.problems if refused in problem] == [refused]
+    safe = parse(f"{ON_EVERY_ADDRESS}fold: {{mode: observe}}", {})
+    assert serving.settings_after(now, safe, {}).fold.mode == "observe"
 
 
 async def started(folder, text, *arguments):

@@ -455,9 +455,12 @@ async def test_a_realtime_session_is_made_where_its_model_is():
         for body in (b'{"session":{"model":"other"}}', b'{"session":{"x":1.50, "model":"alias"}}'):
             await raw.ask(ports.port, written("/v1/realtime/client_secrets", JSON, body, "length"))
             assert other.requests[-1].body == body.replace(b"alias", b"real")
-        twice = b'{"session":{"model":"other"},"session":{"model":"main"}}'
-        reply = await raw.ask(ports.port, written("/v1/realtime/client_secrets", JSON, twice, "length"))
-        assert (reply.status, reply.error["code"]) == (400, "model_unreadable")
+        for body in (
+            b'{"session":{"model":"other"},"session":{"model":"main"}}',
+            b'{"model":"main","session":{"model":"other"}}',
+        ):
+            reply = await raw.ask(ports.port, written("/v1/realtime/client_secrets", JSON, body, "length"))
+            assert (reply.status, reply.error["code"]) == (400, "model_unreadable")
         assert (len(other.requests), main.requests) == (2, [])
 
 

@@ -65,9 +65,10 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
     request, payload, model = asked.request, asked.payload, asked.body_model or asked.url_model
     target, name = setup.target_of(model), setup.settings.route(model).name if model else NO_MODEL
     _check_endpoint(request, target)
-    if isinstance(payload, bytes) and setup.has_aliases and request.rel_url.raw_path.startswith(REALTIME):
-        request, payload = await renamed_session(gateway, request, payload, target)
-    elif isinstance(payload, bytes) and asked.body_model and name != model:
+    path = request.rel_url.raw_path
+    if isinstance(payload, bytes) and setup.has_aliases and path.startswith(REALTIME):
+        request, payload = await renamed_session(gateway, setup, request, payload, target)
+    if isinstance(payload, bytes) and asked.body_model and name != model and path != CLIENT_SECRETS:
         request, payload = await renamed(gateway, request, payload, name)
     await _reserve(gateway, request, record.body_bytes, setup.settings.default_window)
     headers = keys.forwarded(request)

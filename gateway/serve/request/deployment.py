@@ -10,7 +10,7 @@ from multidict import CIMultiDict
 
 from gateway.config.values import Server
 from gateway.serve import key_models
-from gateway.serve.gateway import Gateway
+from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.admission import Overloaded, hold
 from gateway.serve.incoming.body import decompress, reading_size
 from gateway.serve.incoming.errors import ClientError
@@ -68,11 +68,10 @@ async def renamed(gateway: Gateway, request: web.BaseRequest, raw: bytes, model:
 
 
 async def renamed_session(
-    gateway: Gateway, request: web.BaseRequest, raw: bytes, target: Target
+    gateway: Gateway, setup: Setup, request: web.BaseRequest, raw: bytes, target: Target
 ) -> tuple[web.BaseRequest, bytes]:
-    """Return a request about a Realtime session and its body with an upstream's names of all models in it; a body that cannot be read stays.
-    Raises Overloaded."""
-    setup = gateway.setup
+    """Return a request about a Realtime session and its body with an upstream's names of all models in it; a body that is not strict JSON
+    stays. Raises Overloaded."""
 
     def named() -> bytes:
         text = decompress(request, raw, setup.settings.server.max_body)
