@@ -15,8 +15,8 @@ from gateway.context.read import lines
 from gateway.context.shrink.gaps import LONGEST_CLUSTER
 from gateway.context.shrink.text import shrink_text
 from gateway.context.write import pools
+from gateway.context.write.asked import question_text
 from gateway.context.write.folding import fold_conversation
-from gateway.context.write.quote_room import question_text
 from gateway.wire.message import text_of
 from tests.fakes import assistant, call, result, user
 

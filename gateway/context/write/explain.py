@@ -13,8 +13,8 @@ from gateway.context.cut.summary import Summary
 from gateway.context.read import lines
 from gateway.context.write.folding import source_of
 from gateway.context.write.kept import kept_messages
-from gateway.context.write.quote_room import with_room_for_quotes
 from gateway.context.write.replacement import Replacement, replacement_of
+from gateway.context.write.set_aside import with_room_for_quotes
 from gateway.wire.memory import Memory
 from gateway.wire.message import PINNED_ROLES, Message, text_of
 

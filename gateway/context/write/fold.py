@@ -23,9 +23,9 @@ from gateway.context.shrink.gaps import characters_without_markers
 from gateway.context.shrink.message import fair_limits, shrink_message
 from gateway.context.write.draft import NOTE_STAGES, QUOTES_STAGE, Draft, QuestionKept, Sketch, Step
 from gateway.context.write.kept import kept_messages, words_of_question
-from gateway.context.write.quote_room import fits_beside_set_aside, with_room_for_quotes
 from gateway.context.write.replacement import Replacement, replacement_of
 from gateway.context.write.search import by_meaning
+from gateway.context.write.set_aside import fits_beside_set_aside, with_room_for_quotes
 from gateway.wire.message import RESULT_ROLES, Message, media_parts, text_of
 
 LEAST_MESSAGE_TOKENS: Final = 12

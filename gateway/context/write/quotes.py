@@ -7,23 +7,13 @@ from msgspec.structs import replace
 
 from gateway.context import frames
 from gateway.context.cut.layout import Layout
-from gateway.context.read.cues import is_question, wants_to_know
-from gateway.context.read.subject import names_a_subject
+from gateway.context.read.cues import wants_to_know
 from gateway.context.weights import (
     EARLIER_QUOTES_SHARE,
     EARLIER_QUOTES_SHARE_WITH_CALLS,
     QUOTE_SHARE_WITHOUT_QUESTION,
 )
-from gateway.context.write.quote_room import (
-    REQUEST_SHARE,
-    asked_in,
-    is_about_conversation,
-    is_long,
-    most_quotes,
-    most_quotes_in_free_room,
-    question_text,
-    quote_tokens_for_question,
-)
+from gateway.context.write.asked import Ask, Kind, allowance, ask_of, question_text, set_aside_tokens
 from gateway.context.write.search import NO_QUOTES, LineKey, Query, Quotes, Search
 from gateway.wire.message import Message
 
@@ -86,49 +76,40 @@ def _current_quote(
 ) -> Quotes:
     """Return the quotes for the current question, in ``left`` tokens; earlier quotes have ``spent`` so many.
 
-    1. A question about the conversation: its quotes may fill the free room, up to `most_quotes_in_free_room`.
-    2. Another question that is the newest message: its quotes may fill the room, too, if the request begins unlike the one before it
-       in any case. Then they cost only their own tokens.
-    3. A message that asks or instructs among other things: it gets quotes if the folded part has enough of what it asks.
-    4. Any other message: in an agent's conversation its quotes stay for many requests, so they must be small, unless the
+    1. A question with an allowance: its quotes may fill the free room.
+    2. A request with an allowance: it gets quotes if the folded part has enough of what it asks.
+    3. Any other message, and a request for which nothing is found: in an agent's conversation its quotes stay for many requests, so they must be small, unless the
        folded part is so long that the digest says little of it.
     """
-    layout = search.layout
-    text = question_text(search.source, layout.question)
-    most, free = _share(text, layout, spent), left - frames.JOINT_TOKENS
-    about_conversation = is_about_conversation(layout, text)
-    asks_long_history = is_question(text) and is_long(layout)
-    costs_only_itself = layout.ends_with_question and (layout.prefix_breaks or asks_long_history)
-    if is_question(text) and (about_conversation or costs_only_itself):
-        limited = about_conversation and not (asks_long_history and names_a_subject(text))
-        tokens = _beside_steps(search, kept, free, most_quotes_in_free_room(layout, text) if limited else None)
-        return (
-            search.find_and_fill(Query(text, tokens, quoted_before), kept) if tokens >= LEAST_TO_SEARCH else NO_QUOTES
-        )
-    request = "" if is_question(text) or not about_conversation else asked_in(text)
-    if request:
-        tokens = _beside_steps(search, kept, free, most_quotes(layout, text))
-        quote = search.find(Query(request, tokens, quoted_before, REQUEST_SHARE))
+    layout, ask = search.layout, ask_of(search.source, search.layout)
+    allowed, free = allowance(ask), left - frames.JOINT_TOKENS
+    if allowed.free_tokens:
+        tokens = _beside_steps(search, kept, free, ask)
+        if allowed.fills:
+            query = Query(ask.text, tokens, quoted_before, of_long_history=ask.of_long_history)
+            return search.find_and_fill(query, kept) if tokens >= LEAST_TO_SEARCH else NO_QUOTES
+        quote = search.find(Query(ask.request, tokens, quoted_before, allowed.least_share))
         if quote.lines:
             return quote
-    if asks_long_history:
+    most = _share(ask.text, layout, spent)
+    if ask.kind is Kind.QUESTION and ask.of_long_history:
         most = max(most, min(layout.room.quote_tokens - spent, free))
     if not layout.cut_at_question.first_kept or most < LEAST_TO_SEARCH:
         return NO_QUOTES
-    return search.find(Query(text, most, quoted_before))
+    return search.find(Query(ask.text, most, quoted_before))
 
 
-def _beside_steps(search: Search, kept: Mapping[int, Message], free: int, limit: int | None) -> int:
-    """Return the tokens of the current question's quotes, at most ``limit``.
+def _beside_steps(search: Search, kept: Mapping[int, Message], free: int, ask: Ask) -> int:
+    """Return the tokens of the current question's quotes, at most those that it is allowed.
 
     That is the room that was free when the question was asked. When the steps of its turn take some of it, the quotes shrink by a
     quarter at a time. So they stay the same in most requests of the turn.
     """
     layout, cost = search.layout, search.source.cost
     steps = 0 if layout.ends_with_question else sum([cost(kept[at]) for at in kept if at > layout.question[-1]])
-    tokens = free + steps if limit is None else min(free + steps, limit)
+    tokens = int(min(free + steps, allowance(ask).free_tokens))
     if tokens > free:
-        tokens = min(tokens, quote_tokens_for_question(search.source, layout))
+        tokens = min(tokens, set_aside_tokens(ask))
     while tokens > max(free, 0):
         tokens = tokens * 3 // 4
     return tokens

@@ -10,10 +10,11 @@ from gateway.context import frames
 from gateway.context.choose import digest, rows
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.weigh.line_pool import LinePool
+from gateway.context.write.asked import ask_of, tokens_before_digest
 from gateway.context.write.pools import pool_of
-from gateway.context.write.quote_room import digest_beside_quotes, quote_tokens_before_digest
 from gateway.context.write.quotes import quotes_of
 from gateway.context.write.search import Search, line_keys, positions_of, words_of_pinned
+from gateway.context.write.set_aside import digest_beside_quotes
 from gateway.wire.message import PINNED_ROLES, Message
 
 BRIEF_HEAD_TOKENS: Final = 200
@@ -76,12 +77,12 @@ def _digest_tokens(source: Source, layout: Layout, left: int) -> int:
     A digest may fill a tight room, but it leaves some tokens free: those for the current question if it may be about anything that
     was said, else those that the cut has kept free for quotes.
     """
-    size = min(layout.cut.digest_tokens, left)
+    size, ask = min(layout.cut.digest_tokens, left), ask_of(source, layout)
     if layout.tight:
-        for_question = quote_tokens_before_digest(source, layout)
+        for_question = tokens_before_digest(ask)
         kept_free = max(layout.cut.quote_tokens, layout.cut_at_question.quote_tokens)
         size = min(size, left - for_question) if for_question else max(size, left - kept_free)
-    return digest_beside_quotes(source, layout, size, left)
+    return digest_beside_quotes(source, ask, size, left)
 
 
 def _overhead(source: Source, kept: Mapping[int, Message]) -> int:

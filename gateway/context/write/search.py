@@ -18,7 +18,6 @@ from gateway.context.weigh.line_pool import LinePool
 from gateway.context.weights import MANY_QUOTE_TOKENS, WISHES_SHARE_OF_QUOTES
 from gateway.context.write.fill import QuotesToFill
 from gateway.context.write.pools import pool_of
-from gateway.context.write.quote_room import is_long
 from gateway.context.write.readings import FULLY_READ_CHARACTERS, reading_of, readings_of_notes, skimmed_messages
 from gateway.wire.message import RESULT_ROLES, Message, text_of
 
@@ -41,6 +40,8 @@ class Query(NamedTuple):
     """The lines that are quoted for earlier questions."""
     least_share: float = 0.0
     """Share of the question's worth that the best passage must have; without such a passage nothing is found."""
+    of_long_history: bool = False
+    """Whether the folded part is many times the room. Then any number of lines with lower scores is quoted."""
 
 
 class Quotes(NamedTuple):
@@ -78,7 +79,7 @@ class Search(msgspec.Struct, frozen=True):
         """
         source, first = self.source, self.layout.cut_at_question.first_kept
         pool, still_kept = self._with_shortened(kept)
-        key = ("filled", query, is_long(self.layout), source.counter.text, first, self.in_note, hash(still_kept))
+        key = ("filled", query, source.counter.text, first, self.in_note, hash(still_kept))
         return pool.get_or_make((*key, by_meaning(source)), partial(self._find_and_fill, pool, query, still_kept))
 
     def _find(self, query: Query) -> Quotes:
@@ -105,7 +106,7 @@ class Search(msgspec.Struct, frozen=True):
         most = query.most_tokens
         scores = recall.relevance(pool, query.text, known, nearness_of(self.source))
         for_matches = most - int(WISHES_SHARE_OF_QUOTES * most)
-        many_tokens = inf if is_long(self.layout) else MANY_QUOTE_TOKENS
+        many_tokens = inf if query.of_long_history else MANY_QUOTE_TOKENS
         found = recall.choose(pool, scores, for_matches, count, hidden, many_tokens=many_tokens)
         rest = QuotesToFill(pool, most, count, hidden)
         found = rest.with_wishes(found, in_note)

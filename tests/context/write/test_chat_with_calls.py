@@ -6,7 +6,7 @@ import pytest
 
 from gateway.wire.message import text_of
 from tests.context.write.test_folding import called, folded, result, said, user
-from tests.context.write.test_quote_room import QUESTION, quoted
+from tests.context.write.test_set_aside import QUESTION, quoted
 
 Messages = list[dict[str, Any]]
 

@@ -2,12 +2,13 @@
 
 import pytest
 
-from gateway.context.write.quote_room import QUOTE_TOKENS_OF_REQUEST
 from gateway.wire.message import text_of
 from tests.context.write.test_chat_with_calls import talk
 from tests.context.write.test_folding import folded, user
-from tests.context.write.test_quote_room import quoted
+from tests.context.write.test_set_aside import quoted
 
+MOST = 1000
+"""Tokens of quotes for such a message."""
 STORY = (
     "It was a long day, the bus was late again, and I sat on the stairs for an hour with the shopping and a wet coat."
 )
@@ -26,7 +27,7 @@ def test_an_instruction_and_a_question_in_a_story_are_quoted_for(message: str, r
     draft = folded([*talk(70), user(message)], room)
 
     assert "behind the oil lamp" in "".join(map(text_of, draft.messages))
-    assert quoted(draft) <= QUOTE_TOKENS_OF_REQUEST + 60
+    assert quoted(draft) <= MOST + 60
     assert draft.cost <= room
 
 

@@ -1,0 +1,141 @@
+"""The room for the quotes of a question: which kept turns are set aside for it, and how far the digest is shortened.
+
+After a cut the kept turns grow until the room is full, so ever less room is left for quotes. A question of a chat may be
+about anything that was said. For such a request the oldest kept turns are *set aside*: they are left out, and are
+searched and quoted like folded ones.
+"""
+
+from bisect import bisect_left
+from itertools import accumulate
+from typing import Final
+
+from msgspec.structs import replace
+
+from gateway.context.choose import lookup
+from gateway.context.cut.layout import Layout, Source
+from gateway.context.cut.units import Cut, Unit
+from gateway.context.weigh import speakers
+from gateway.context.write.asked import Ask, Kind, ask_of, set_aside_tokens
+from gateway.context.write.readings import FULLY_READ_CHARACTERS, skimmed_messages
+from gateway.wire.message import media_parts, text_of
+
+MOST_REREAD: Final = 1.0
+"""Tokens that may be processed again for each token that quotes gain. The turns after those set aside are no longer in the prompt
+cache. If they have more tokens than this allows, nothing is set aside."""
+MOST_REREAD_WITH_CALLS: Final = 0.5
+"""The same in an agent's conversation. After the first call the question has no quotes: the turns come back, and the turns
+after them are processed a second time."""
+QUOTES_BEFORE_DIGEST: Final = 6000
+"""Tokens. If less room is left for quotes, the digest is shortened for them. This applies where the folded part is long
+and its old part is only skimmed. Chosen: with 8,000 tokens of quotes, the shorter digest loses what these do not find."""
+SHORTENED_DIGEST_SHARE: Final = 1 / 4
+"""Share of its tokens that a shortened digest keeps: standing wishes come first in it. Without a digest, quotes find no more."""
+TOPIC_MESSAGES: Final = 20
+"""Number of the messages most relevant to a question. They tell which part of the conversation it is about."""
+OLD_TOPIC_SHARE: Final = 0.95
+"""Share of these in the skimmed part. With fewer, the question is about the newer part. Chosen: the digest then keeps what
+a running task asks for (24 requests of joined conversations with tools; with 0.9 of ten messages one of these loses it).
+"""
+
+
+def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
+    """Return the layout with the oldest kept turns set aside, if the current question would get too few quotes.
+
+    The turn before the question stays (in an agent's conversation only its end), and everything from the first media on. The
+    boundary moves in steps, so that the next question's request begins like this one.
+    """
+    first, units = layout.cut.first_kept, layout.units
+    wanted = set_aside_tokens(ask_of(source, layout))
+    if not wanted:
+        return layout
+    sums = _kept_sums(layout)
+    missing = wanted - (layout.room.free - layout.cut.digest_tokens - sums[-1])
+    if missing <= 0:
+        return layout
+    step = max(wanted // 2, 1)
+    boundary = min(first + bisect_left(sums, -(-missing // step) * step), len(units) - 1)
+    reread = sums[-1] - sums[min(boundary - first, len(sums) - 1)]
+    if reread > _most_reread(layout) * missing:
+        return layout
+    if layout.has_agent:
+        return replace(layout, set_aside=_steps_before(source, layout, boundary))
+    folded = set(layout.folded)
+    kept = [(unit.turn, index) for unit in units for index in unit.indices if index not in folded]
+    turns_with_media = [turn for turn, index in kept if _has_media(source, index)]
+    first_turn = min([units[boundary].turn, units[-1].turn - 1, *turns_with_media])
+    return replace(layout, set_aside=tuple(index for turn, index in kept if turn < first_turn))
+
+
+def _most_reread(layout: Layout) -> float:
+    """Return the tokens that may be processed again for each token that quotes gain. The turns of an agent that works on its own are
+    long, and few of its requests are questions."""
+    return MOST_REREAD_WITH_CALLS if layout.has_agent and not layout.autonomous else MOST_REREAD
+
+
+def _steps_before(source: Source, layout: Layout, boundary: int) -> tuple[int, ...]:
+    """Return the messages of the kept units before a boundary, up to the first media. Turns with calls are long, so one may be set
+    aside in part: its user messages stay, and its last step before the question, the report."""
+    units, folded = layout.units, set(layout.folded)
+    question = next(position for position in range(len(units) - 1, -1, -1) if units[position].step < 0)
+    end = min(boundary, question - 1)
+    kept = [(position, index) for position in range(end) for index in units[position].indices if index not in folded]
+    end = next((position for position, index in kept if _has_media(source, index)), end)
+    current = units[end].turn
+    return tuple(
+        index
+        for position, index in kept
+        if position < end and (units[position].step >= 0 or units[position].turn != current)
+    )
+
+
+def _has_media(source: Source, index: int) -> bool:
+    """Return whether a message has an image, a file or the like."""
+    return any(True for _ in media_parts(source.messages[index]))
+
+
+def digest_beside_quotes(source: Source, ask: Ask, digest: int, left: int) -> int:
+    """Return the tokens of a digest that shares ``left`` tokens with quotes: ``digest``, or fewer if the question is about the part
+    that is only skimmed, for which the quotes need the room."""
+    layout = ask.layout
+    if left - digest >= QUOTES_BEFORE_DIGEST or not (layout.ends_with_question and ask.of_long_history):
+        return digest
+    is_searched = ask.kind is not Kind.STATEMENT and ask.names_subject
+    skimmed = skimmed_messages(source.messages, layout.folded, FULLY_READ_CHARACTERS) if is_searched else 0
+    if not skimmed or not _is_about(source, ask, frozenset(layout.folded[:skimmed])):
+        return digest
+    return max(min(digest, left - QUOTES_BEFORE_DIGEST), int(digest * SHORTENED_DIGEST_SHARE))
+
+
+def _is_about(source: Source, ask: Ask, part: frozenset[int]) -> bool:
+    """Return whether a question is about a part of the conversation: nearly all the most relevant messages are in it."""
+    not_searched = {*ask.layout.question, *source.structure.pinned}
+    indices = [index for index in range(len(source.messages)) if index not in not_searched]
+    texts = [text_of(source.messages[index]) for index in indices]
+    roles = [str(source.messages[index].get("role")) for index in indices]
+    dialogue = speakers.dialogue_of(zip(reversed(roles), reversed(texts), strict=True))
+    factors = speakers.answer_factors(ask.text, dialogue)
+    best = lookup.most_relevant(texts, roles, ask.text, (), factors)[:TOPIC_MESSAGES]
+    return sum([indices[position] in part for position in best]) >= OLD_TOPIC_SHARE * len(best)
+
+
+def fits_beside_set_aside(layout: Layout, quoted: int) -> bool:
+    """Return whether turns are set aside although quotes of so many tokens fitted beside them when the question was asked."""
+    free = layout.room.free - layout.cut.digest_tokens - _kept_sums(layout)[-1]
+    return bool(layout.set_aside) and quoted <= free
+
+
+def _kept_sums(layout: Layout) -> list[int]:
+    """Return the running sums of the kept units' costs, up to the current question: the steps of its turn do not change what is
+    set aside."""
+    cut, first, units = layout.cut, layout.cut.first_kept, layout.units
+    end = len(units)
+    while end and units[end - 1].step >= 0:
+        end -= 1
+    return [0, *accumulate([_kept_cost(cut, position, unit) for position, unit in enumerate(units[first:end], first)])]
+
+
+def _kept_cost(cut: Cut, position: int, unit: Unit) -> int:
+    """Return the tokens of a kept unit in its form."""
+    if position < cut.stubs_end:
+        return unit.stubbed_cost
+    return unit.trimmed_cost if position < cut.trims_end else unit.cost
