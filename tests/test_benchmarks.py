@@ -162,14 +162,15 @@ SERVICE_SETS = pytest.mark.parametrize("talks", sets_of(Kind.SERVICE), ids=lambd
 def test_service_in_half_of_its_history_is_processed_nearly_as_rarely_as_without_its_oldest_half(
     talks: Authored,
 ) -> None:
-    """In windows of half, tokens that a server processes anew; 1.14 and 1.15 times as many when each cut kept room free for quotes."""
+    """In windows of half, tokens that a server processes anew; 1.14 and 1.15 times as many when each cut kept room free for quotes. The reply
+    that a message answers is kept since then, which costs 2 % of it."""
     processed = dict.fromkeys(("turnfold", "drop oldest half"), 0.0)
     for messages in (talk["messages"] for talk in talks.talks):
         talk = cache.Talk(messages, cache.share_of(messages, 0.5), tuple(cache.points(messages)))
         for way in processed:
             processed[way] += sum(bill.fresh for bill in cache.billed(talk.sent(way), LLAMA_CPP))
 
-    assert processed["turnfold"] <= 1.11 * processed["drop oldest half"]
+    assert processed["turnfold"] <= 1.135 * processed["drop oldest half"]
 
 
 @pytest.mark.parametrize(("inside", "budget", "least"), [(False, 0.25, 0.72), (True, 0.25, 0.76), (True, 0.10, 0.52)])
@@ -226,7 +227,7 @@ def test_a_coding_agent_keeps_the_wishes_of_its_developer(sessions: Authored, as
     [
         ("as they are", (0.55, 0.70, 0.82)),
         ("a call in every fifth turn", (0.50, 0.68, 0.78)),
-        ("two calls after the question", (0.50, 0.68, 0.80)),
+        ("two calls after the question", (0.50, 0.68, 0.78)),
         ("in the middle of a story", (0.40, 0.62, 0.65)),
         ("as an instruction", (0.20, 0.45, 0.55)),
     ],
