@@ -126,7 +126,7 @@ class Node(msgspec.Struct, frozen=True):
                 self.note("a key must be a single value")
             elif key.value in found:
                 first = self.reading.lines[found[key.value].path]
-                self._child(key.value, value, key).note(f"stands twice, first on line {first}")
+                self._child(key.value, value, key).note(f"is written twice, first on line {first}")
                 self.reading.lines[found[key.value].path] = first
             else:
                 found[key.value] = self._child(key.value, value, key)
@@ -164,7 +164,7 @@ def compose(text: str, reading: DocumentReading) -> Node | None:
         return None
     except yaml.reader.ReaderError as error:
         reading.lines[""] = text.encode("utf-8", "replace").count(b"\n", 0, error.position) + 1
-        reading.note("", f"not YAML: the character U+{_code_point(error.character):04X} may not stand in a file")
+        reading.note("", f"not YAML: the character U+{_code_point(error.character):04X} is not allowed in a file")
         return None
     except (yaml.YAMLError, RecursionError) as error:
         reading.note("", f"not YAML: {type(error).__name__}")

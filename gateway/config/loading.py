@@ -160,7 +160,7 @@ def _model(name: str, given: Mapping[str, Any], reading: DocumentReading) -> Mod
     path = f"models.{name}"
     direct = {key: value for key, value in given.items() if key in FOLD_KEYS}
     for key in direct.keys() & given.get("fold", {}).keys():
-        reading.note(f"{path}.{key}", f"stands twice, here and under {path}.fold")
+        reading.note(f"{path}.{key}", f"is written twice, here and under {path}.fold")
     upstreams = tuple(given.get("upstreams", {}).items())
     if "upstream" in given:
         if upstreams:
@@ -241,7 +241,7 @@ def _check_upstreams(settings: Settings, reading: DocumentReading) -> None:
         path = f"upstreams.{name}.fallbacks"
         _check_names(path, upstream.fallbacks, settings.upstreams, "an upstream", reading)
         if name in upstream.fallbacks:
-            reading.note(path, "an upstream cannot stand in for itself")
+            reading.note(path, "an upstream cannot replace itself")
 
 
 def _check_model(name: str, model: Model, settings: Settings, reading: DocumentReading) -> None:
@@ -252,7 +252,7 @@ def _check_model(name: str, model: Model, settings: Settings, reading: DocumentR
     for key, targets in (("on_overflow", model.on_overflow), ("fallbacks", model.fallbacks)):
         _check_models(f"{path}.{key}", targets, settings, reading)
         if name in targets:
-            reading.note(f"{path}.{key}", "a model cannot stand in for itself")
+            reading.note(f"{path}.{key}", "a model cannot replace itself")
     _check_windows_grow(name, model, settings, reading)
     _check_alias(name, model, settings, reading)
     window, output = model.context_window, model.output_reserve

@@ -5,7 +5,8 @@ one place here. The next attempt may reach another processor, so each attempt go
 """
 
 from dataclasses import dataclass
-from functools import partial
+from types import MappingProxyType
+from typing import Final
 
 from msgspec.structs import replace
 from multidict import CIMultiDict
@@ -13,15 +14,14 @@ from multidict import CIMultiDict
 from gateway.config import Mode, Route
 from gateway.context.life.events import AttemptMade, Event, PlacesFound, ReplyCame
 from gateway.context.life.replies import Reply
-from gateway.context.life.states import Ended, Life, Ready, Received, Refused, State, Undecided
+from gateway.context.life.states import Life, Ready, Received, Refused, State
 from gateway.context.life.transitions import advance
 from gateway.extproc.carried import CarriedRefusal
 from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.callers import Identity, identity_of
 from gateway.serve.request.contents import AttemptContents
-from gateway.serve.request.decisions import DECISIONS
+from gateway.serve.request.decisions import DECISIONS, Decisions, run_decisions
 from gateway.serve.request.place import place_of
-from gateway.state.pool import LARGE
 from gateway.wire.format import Conversation
 
 
@@ -51,12 +51,12 @@ async def decide(asked: EnvoyRequest, refused: tuple[CarriedRefusal, ...]) -> St
 
     A refusal of a larger body than the one that would be sent now is only counted: its lesson is already used.
     """
-    state = await _run_states(asked, await _start(asked))
+    state = await run_decisions(asked, await _start(asked))
     for each in refused:
         if not isinstance(state, Ready):
             break
         if len(state.attempt.body) >= each.sent:
-            state = await _run_states(asked, advance(state, ReplyCame(Reply(400, each.refusal))), already_learned=True)
+            state = await run_decisions(asked, advance(state, ReplyCame(Reply(400, each.refusal))), LEARNED_BEFORE)
         else:
             life = replace(state.life, calls=state.life.calls + 1, refusals=(*state.life.refusals, each.sign))
             state = replace(state, life=life)
@@ -65,7 +65,7 @@ async def decide(asked: EnvoyRequest, refused: tuple[CarriedRefusal, ...]) -> St
 
 async def after(asked: EnvoyRequest, state: Ready, reply: Reply) -> State:
     """Return the state after an answer: `Ready` with a smaller attempt, or `Answered` when the client gets this answer."""
-    return await _run_states(asked, advance(state, ReplyCame(reply)))
+    return await run_decisions(asked, advance(state, ReplyCame(reply)))
 
 
 async def _start(asked: EnvoyRequest) -> State:
@@ -73,28 +73,15 @@ async def _start(asked: EnvoyRequest) -> State:
     gateway, route = asked.gateway, asked.route
     target = asked.setup.targets[route.upstream]
     owner = target.name, route.name, asked.identity.learner
-    if gateway.learning.is_due(owner):
-        await gateway.learning.fetch(owner)
+    await gateway.learning.fetch_if_due(owner)
     place = place_of(gateway, asked.setup, route, target, asked.identity)
     return advance(Received(Life(asked.request, asked.mode)), PlacesFound((place,)))
 
 
-async def _run_states(asked: EnvoyRequest, state: State, *, already_learned: bool = False) -> State:
-    """Go from state to state until something can be sent, or the request ends. With ``already_learned`` nothing is learned from refusals:
-    an earlier attempt did."""
-    while not isinstance(state, Ready | Ended):
-        event = await _work_of(asked, state, already_learned=already_learned)
-        size_bytes = len(asked.request.raw)  # writing another model's name into a large body would delay the event loop
-        state = await asked.gateway.pool.run(
-            partial(advance, state, event), size_bytes=size_bytes if size_bytes >= LARGE else 0
-        )
-    return state
+async def _make_smaller_attempt(asked: EnvoyRequest, state: Refused) -> Event:
+    """Make a smaller attempt after a refusal that an earlier attempt has learned from."""
+    return AttemptMade(await asked.gateway.pool.run(state.make_smaller_attempt, size_bytes=len(asked.request.raw)))
 
 
-async def _work_of(asked: EnvoyRequest, state: Received | Undecided, *, already_learned: bool) -> Event:
-    """Do the work of a state."""
-    if isinstance(state, Received):
-        return PlacesFound(state.life.places)
-    if already_learned and isinstance(state, Refused):
-        return AttemptMade(await asked.gateway.pool.run(state.make_smaller_attempt, size_bytes=len(asked.request.raw)))
-    return await DECISIONS[type(state)](asked, state)
+LEARNED_BEFORE: Final[Decisions] = MappingProxyType({**DECISIONS, Refused: _make_smaller_attempt})
+"""The decisions about refusals of earlier attempts: nothing is learned from them a second time."""

@@ -11,7 +11,7 @@ A request comes through these, in this order:
 What requests share:
 
 - `gateway`: everything that belongs to one process.
-- `record`: what is known of one request, wherever it is served.
+- `arrival`, `record`: who sent one request and what became of it, wherever it is served.
 - `app`, `process`: build, start and stop a gateway. `dealt`: its connections, where a supervisor hands them out.
 - `admin`, `sums`: the admin port.
 """

@@ -22,6 +22,7 @@ from gateway.context.life.states import (
     Unreachable,
 )
 from gateway.context.life.transitions import advance, after_failed_transition
+from gateway.serve import arrival as arrivals
 from gateway.serve import key_limits, key_models
 from gateway.serve import record as records
 from gateway.serve.endpoints import compact
@@ -49,21 +50,21 @@ WORK: Final[Mapping[type[Any], Callable[[ServedRequest, Any], Awaitable[Event]]]
 
 async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> web.StreamResponse:
     """Serve a request at a path that may be folded. What cannot be folded goes to the endpoint that serves it."""
-    record = records.of(request)
-    times = Times(arrived=record.started)
+    arrival = arrivals.of(request)
+    times = Times(arrived=arrival.started)
     setup = gateway.setup  # once: it is replaced when the configuration changes, and a request keeps its own
     raw = await read(request, setup.settings.server)
     times.read = time.perf_counter()
-    named = record.deployment
+    named = arrival.deployment
     request, raw = await with_model(gateway, request, raw, named) if named else (request, raw)
     asked = await _parse(gateway, request, raw, format, setup)
     # A model that is no text names none of several upstreams, which `forward` tells the client.
     if asked is None or (not asked.model and "model" in asked.head and len(setup.targets) > 1):
         return await forward(gateway, request, raw)
     key_models.check_model(request, asked.model)
-    if record.key is not None:
+    if arrival.key is not None:
         await key_models.check_other_models(gateway, request, asked.raw)
-        await key_limits.reserve_for(gateway, record, asked, setup.settings)
+        await key_limits.reserve_for(gateway, arrival, asked, setup.settings)
     if compact.wants_compaction(asked):
         return await compact.compact_conversation(gateway, request, raw, asked)
     served = served_request(gateway, setup, request, raw, asked.model)
@@ -101,7 +102,7 @@ async def _live(served: ServedRequest, received: Received, times: Times) -> web.
     finally:
         close_all(served)
         if type(state) is not PassedThrough:  # whose record stays open, as for any other path
-            served.record.done = True
+            records.of(served.request).done = True
             finish.observe(served, state, times)
             texts.keep(served, state)
 
@@ -139,7 +140,7 @@ async def _end(served: ServedRequest, state: Ended) -> tuple[web.StreamResponse,
             return finish.report_unreachable(served, state)
         case PassedThrough():
             response = await forward(served.gateway, served.request, served.raw)
-            served.record.why = "failed"
+            records.of(served.request).why = "failed"
             return response, Delivery(response.status)
         case _:
             assert_never(state)

@@ -10,8 +10,10 @@ from aiohttp import http_exceptions, web
 
 from gateway.config import Server
 from gateway.observe.exchange import Why
+from gateway.serve import arrival as arrivals
 from gateway.serve import keys
 from gateway.serve import record as records
+from gateway.serve.arrival import Arrival
 from gateway.serve.chat import chat
 from gateway.serve.endpoints import compact, counting
 from gateway.serve.endpoints import models as listing
@@ -67,9 +69,10 @@ async def handle(gateway: Gateway, request: web.BaseRequest, entrance: Entrance)
     """Serve one request on the client port. Every failure becomes an error in the API's shape, and every request leaves
     a record."""
     client = entrance.proxies.client(peer_of(request), request.headers)
-    record = records.open_record(request, client, address_below(request.rel_url.raw_path, entrance.base_path))
+    arrival = arrivals.arrive(request, client, address_below(request.rel_url.raw_path, entrance.base_path))
+    record = records.open_record(request, arrival)
     try:
-        response = await _check_and_serve(gateway, request, entrance, record)
+        response = await _check_and_serve(gateway, request, entrance, arrival)
         record.complete(response)
         return response
     except errors.ClientError as error:
@@ -109,26 +112,27 @@ def refuse(
 
 def _error_format(request: web.BaseRequest) -> Format:
     """Return the format in which a client expects errors. Anthropic's libraries are recognised by their header."""
-    found = format_at(records.of(request).path)
+    found = format_at(arrivals.of(request).path)
     return MESSAGES if found is CHAT and "anthropic-version" in request.headers else found
 
 
 async def _check_and_serve(
-    gateway: Gateway, request: web.BaseRequest, entrance: Entrance, record: Record
+    gateway: Gateway, request: web.BaseRequest, entrance: Entrance, arrival: Arrival
 ) -> web.StreamResponse:
     """Serve a request that passes the guard. Raises ClientError for any other."""
     check_version(request.version)
-    check_host(request.headers, record.path)
+    check_host(request.headers, arrival.path)
     origin = entrance.guard.check(request.raw_path, request.headers)
     check_method(request.method)
     check_hops(request.headers, gateway.client.hop)
-    record.shared = shared_with(origin) if origin else {}
-    if not record.path:
+    arrival.shared = shared_with(origin) if origin else {}
+    if not arrival.path:
         raise _not_found(request, entrance.base_path)
-    request = with_path(request, record.path)
+    request = with_path(request, arrival.path)
     if not origin:
         return await _route(gateway, request)
     if request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers:
+        record = records.of(request)
         record.why = "own"
         record.set_outcome(204)
         return web.Response(status=204, headers=preflight(origin, request.headers))
@@ -142,7 +146,7 @@ async def _route(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespon
         return _own_page(gateway, request, path)
     settings = gateway.settings
     if settings.asks_for_keys:
-        await keys.admit(gateway, request, records.of(request))
+        await keys.admit(gateway, request, arrivals.of(request))
     limits = settings.server
     with gateway.admission.admitted(request, limits), gateway.uploads.watched(request, limits.min_upload_rate):
         if websocket.wants_websocket(request):

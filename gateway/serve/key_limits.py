@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 
 from gateway.config import ClientKey, Settings
+from gateway.serve.arrival import Arrival
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.errors import ClientError
-from gateway.serve.record import Record
 from gateway.state.rates import Used, expected
 from gateway.wire.format import Conversation, output_limit_of
 
@@ -24,7 +24,7 @@ class RateLimited(ClientError):
         )
 
 
-async def count_request(gateway: Gateway, key: ClientKey, record: Record) -> None:
+async def count_request(gateway: Gateway, key: ClientKey, arrival: Arrival) -> None:
     """Count one request against the key's limits, and put what is left into the headers of the answer. Raises RateLimited."""
     used = []
     if key.rpm is not None:
@@ -35,7 +35,7 @@ async def count_request(gateway: Gateway, key: ClientKey, record: Record) -> Non
     for each in used:
         if _is_full(each):
             raise RateLimited(each, headers)
-    record.shared = {**record.shared, **headers}
+    arrival.shared = {**arrival.shared, **headers}
 
 
 def _is_full(used: Used) -> bool:
@@ -45,7 +45,7 @@ def _is_full(used: Used) -> bool:
 
 async def reserve(
     gateway: Gateway,
-    record: Record,
+    arrival: Arrival,
     body_bytes: int,
     window: int,
     answer: int | None,
@@ -58,47 +58,47 @@ async def reserve(
     ``answer`` is the largest number of output tokens of one answer, where the request states one; ``answers`` is how many it asks for.
     ``turn_id`` is the identifier of one response on a socket, whose own request has none to reserve.
     """
-    key = record.key
+    key = arrival.key
     if key is None or key.tpm is None:
         return
     if not turn_id:
-        turn_id = record.request_id = record.request_id or gateway.request_id()
+        turn_id = arrival.ensure_id(gateway)
     if gateway.rates.has_reservation(turn_id):  # passed through after all
         return
     tokens = expected(body_bytes, window, answer, key.tpm, answers=answers)
     used, fits = await gateway.rates.reserve(turn_id, key.id, tokens, key.tpm)
-    record.shared = {**record.shared, **dict(_limit_headers(used))}
+    arrival.shared = {**arrival.shared, **dict(_limit_headers(used))}
     if not fits:
-        raise RateLimited(used, record.shared, tokens)
+        raise RateLimited(used, arrival.shared, tokens)
 
 
-async def reserve_for(gateway: Gateway, record: Record, asked: Conversation, settings: Settings) -> None:
+async def reserve_for(gateway: Gateway, arrival: Arrival, asked: Conversation, settings: Settings) -> None:
     """Reserve the tokens that a conversation and its answers may use. Raises RateLimited when the key has not enough left."""
     window = settings.route(asked.model).window or settings.default_window
     answers = asked.head.get("n")
     count = answers if isinstance(answers, int) else 1
-    await reserve(gateway, record, len(asked.raw), window, output_limit_of(asked), answers=count)
+    await reserve(gateway, arrival, len(asked.raw), window, output_limit_of(asked), answers=count)
 
 
-async def admit_turn(gateway: Gateway, record: Record, turn_id: str, body_bytes: int, window: int) -> None:
+async def admit_turn(gateway: Gateway, arrival: Arrival, turn_id: str, body_bytes: int, window: int) -> None:
     """Count a message of a socket that asks for a response, as a request is counted, and reserve its tokens. Raises RateLimited."""
-    if record.key is not None:
-        await count_request(gateway, record.key, record)
-        await reserve(gateway, record, body_bytes, window, None, turn_id=turn_id)
+    if arrival.key is not None:
+        await count_request(gateway, arrival.key, arrival)
+        await reserve(gateway, arrival, body_bytes, window, None, turn_id=turn_id)
 
 
-async def used_up(gateway: Gateway, record: Record) -> RateLimited | None:
+async def used_up(gateway: Gateway, arrival: Arrival) -> RateLimited | None:
     """Return the error for a request whose key has used up its tokens of this minute; None while some are left."""
-    key = record.key
+    key = arrival.key
     if key is None or key.tpm is None:
         return None
     used = await gateway.rates.use(key.id, "tokens", 0, key.tpm)
     return RateLimited(used, dict(_limit_headers(used))) if _is_full(used) else None
 
 
-def limits_tokens(record: Record) -> bool:
+def limits_tokens(arrival: Arrival) -> bool:
     """Return whether a request has a key with a limit of tokens."""
-    return record.key is not None and record.key.tpm is not None
+    return arrival.key is not None and arrival.key.tpm is not None
 
 
 def _limit_headers(used: Used) -> Iterator[tuple[str, str]]:

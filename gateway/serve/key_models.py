@@ -5,7 +5,7 @@ from collections.abc import Collection
 import orjson
 from aiohttp import web
 
-from gateway.serve import record as records
+from gateway.serve import arrival as arrivals
 from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.body import READS_FASTER
 from gateway.serve.incoming.errors import ClientError
@@ -20,19 +20,19 @@ def must_know_model(setup: Setup, request: web.BaseRequest) -> bool:
 
 def is_restricted(request: web.BaseRequest) -> bool:
     """Return whether a request's key allows only some models."""
-    key = records.of(request).key
+    key = arrivals.of(request).key
     return key is not None and bool(key.models)
 
 
 def allows_model(request: web.BaseRequest, model: str) -> bool:
     """Return whether a request's key allows a model."""
-    key = records.of(request).key
+    key = arrivals.of(request).key
     return key is None or key.may_use(model)
 
 
 def check_model(request: web.BaseRequest, model: str) -> None:
     """Refuse a model that the request's key does not allow. Raises ClientError."""
-    key = records.of(request).key
+    key = arrivals.of(request).key
     if key is None or key.may_use(model):
         return
     named = "names no model" if not model else "names a model that this key is not for"

@@ -14,7 +14,8 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from gateway.config import ClientKey, Settings
-from gateway.serve import record as records
+from gateway.serve import arrival as arrivals
+from gateway.serve.arrival import Arrival
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming import headers as http
 from gateway.serve.incoming.addresses import within
@@ -23,7 +24,6 @@ from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.paths import models_in
 from gateway.serve.key_limits import count_request
 from gateway.serve.key_models import check_model
-from gateway.serve.record import Record
 from gateway.upstream.client import CALLER
 
 HEADERS: Final = ("Authorization", "x-api-key", "api-key")
@@ -35,25 +35,25 @@ HOW_TO_SEND: Final = (
 )
 
 
-async def admit(gateway: Gateway, request: web.BaseRequest, record: Record) -> None:
+async def admit(gateway: Gateway, request: web.BaseRequest, arrival: Arrival) -> None:
     """Find the client key of a request, where the gateway asks for one, and count the request. Raises ClientError when it may not
     be served."""
     settings = gateway.settings
     key, presented = _find_key(settings, request)
-    record.key, record.credential = key, presented
-    _check_use(key, record)
+    arrival.key, arrival.credential = key, presented
+    _check_use(key, arrival)
     if key.models:
         # Whatever the body names: LiteLLM lets `?model=` replace the body's model.
         for model in models_in(request.rel_url):
             check_model(request, model)
-    await count_request(gateway, key, record)
+    await count_request(gateway, key, arrival)
 
 
-def _check_use(key: ClientKey, record: Record) -> None:
+def _check_use(key: ClientKey, arrival: Arrival) -> None:
     """Refuse a key that has expired, or that may not be used from the client's address. Raises ClientError."""
     if key.expires is not None and key.expires <= time.time():
         raise _unauthorised("This key has expired.", "expired_api_key")
-    if key.addresses and not within(record.client, key.addresses):
+    if key.addresses and not within(arrival.client, key.addresses):
         raise ClientError(
             403,
             "This key may not be used from your address.",
@@ -102,19 +102,19 @@ def _offered_protocols(request: web.BaseRequest) -> list[str]:
 
 def upstream_protocols(request: web.BaseRequest) -> list[str]:
     """Return the WebSocket protocols to offer to the upstream: the client's, without its key."""
-    mine = records.of(request).key is not None
+    mine = arrivals.of(request).key is not None
     return [name for name in _offered_protocols(request) if not (mine and name.startswith(PROTOCOL))]
 
 
-def check_again(gateway: Gateway, record: Record) -> None:
+def check_again(gateway: Gateway, arrival: Arrival) -> None:
     """Check the key of an open socket again: it may have been removed or changed, or has expired. Raises ClientError."""
-    if record.key is None:
+    if arrival.key is None:
         return
-    current = gateway.settings.keys.get(record.key.name)
-    if current is None or current.hash != record.key.hash:
+    current = gateway.settings.keys.get(arrival.key.name)
+    if current is None or current.hash != arrival.key.hash:
         raise _unauthorised("This key was removed.", "invalid_api_key")
-    _check_use(current, record)
-    record.key = current
+    _check_use(current, arrival)
+    arrival.key = current
 
 
 def forwarded(request: web.BaseRequest) -> CIMultiDict[str]:
@@ -123,13 +123,13 @@ def forwarded(request: web.BaseRequest) -> CIMultiDict[str]:
     With a client key, none of the client's credentials is forwarded. If the key's tokens are limited, no compressed answer is asked for:
     if it were far longer than its bytes, the bill at its end would not be read.
     """
-    headers, record = http.forwarded(request.headers), records.of(request)
-    if record.key is not None:
-        if record.key.tpm is not None:
+    headers, arrival = http.forwarded(request.headers), arrivals.of(request)
+    if arrival.key is not None:
+        if arrival.key.tpm is not None:
             headers["Accept-Encoding"] = "identity"
         for name in (*CREDENTIALS, *HEADERS):
             headers.popall(name, None)
-        headers[CALLER] = record.credential
+        headers[CALLER] = arrival.credential
     return headers
 
 

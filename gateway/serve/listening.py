@@ -10,6 +10,7 @@ import structlog
 from aiohttp import web
 
 from gateway.config import Settings
+from gateway.serve.arrival import Arrival
 from gateway.serve.entrance import Entrance, handle
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming import aiohttp_parts, errors
@@ -61,7 +62,7 @@ def _connections(gateway: Gateway, handler: Handler, patience_s: float, server_s
     """Return the server whose connections are watched: slow heads end, and invalid HTTP is answered as the API answers."""
 
     def answer(error: errors.ClientError, client: str) -> web.Response:
-        record = Record(client=client)
+        record = Record(Arrival(client))
         try:
             record.why = "failed" if error.status >= 500 else "malformed"
             record.set_outcome(error.status, error.code)

@@ -1,12 +1,11 @@
-"""What is known of one request from its arrival on: who sent it, with which key, and what its record will say.
+"""The record of one request while it is served: the draft of its exchange.
 
-Each request gets a `Record` when it arrives, and every handler finds it there (`of`). When the request ends, it becomes an `Exchange`.
-Only a foldable request makes its own, longer exchange from its last state (`gateway.serve.request.outcome`), and marks this record as
-done. What the gateway stores of ended requests is in `gateway.state.records`.
+Each request gets a `Record` when it arrives, and its handlers fill it in. When the request ends, it becomes an `Exchange`. Only a foldable
+request makes its own, longer exchange from its last state (`gateway.serve.request.outcome`), and marks this record as done. Who sent the
+request is in its arrival (`gateway.serve.arrival`). What the gateway stores of ended requests is in `gateway.state.records`.
 """
 
 import time
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -14,21 +13,17 @@ import msgspec
 from aiohttp import web
 from multidict import CIMultiDict
 
-from gateway.config import ClientKey
 from gateway.context.life import identity
 from gateway.observe.exchange import Action, Call, Exchange, Why
+from gateway.serve.arrival import Arrival
 from gateway.serve.gateway import Gateway
-from gateway.serve.incoming.callers import Identity, identity_of
-from gateway.serve.incoming.paths import Address
-from gateway.upstream.client import Target, UpstreamCall
+from gateway.upstream.client import Target
 from gateway.wire.message import OPENING_CHARACTERS
 from providers.record import Usage
 
 CLIENT_GONE: Final = 499
 """The status of a request whose client left before its answer; nginx's number."""
 
-SHARING: Final = "Access-Control-"
-"""Prefix of the headers that let a web page read an answer."""
 LONGEST_NAME: Final = 200
 """Characters of a model's name that are kept. Chosen: longer than any real one."""
 LONGEST_PATH: Final = 300
@@ -40,16 +35,9 @@ LONGEST_METHOD: Final = 20
 
 
 class Record(msgspec.Struct, eq=False):
-    """What is known of one request. Filled in by its handlers."""
+    """What became of one request so far. Filled in by its handlers."""
 
-    client: str = ""
-    """The client's address, as trusted proxies say; "" on a Unix socket."""
-    path: str = ""
-    """The path of the request in the API, with ``/v1``; "" for a path that is not served."""
-    deployment: str = ""
-    """The model that the client's path named, and `path` does not; see `gateway.serve.incoming.paths`."""
-    translated: bool = False
-    """Whether the client wrote the path of another API."""
+    arrival: Arrival
     why: Why = "not_chat"
     upstream: str = ""
     model: str = ""
@@ -57,19 +45,11 @@ class Record(msgspec.Struct, eq=False):
     body_bytes: int = 0
     status: int = CLIENT_GONE
     error: str = "client_gone"
-    shared: Mapping[str, str] = {}
-    """Headers that every answer to this request gets: those that let a permitted web page read it, and those about limits."""
-    key: ClientKey | None = None
-    """The client key of the request, where the gateway asks for one."""
-    credential: str = ""
-    """The key as the client sent it. It decides whose stored summaries and facts the request may use."""
     usage: Usage | None = None
     """The tokens that the upstream billed, where the bill is read."""
     done: bool = False
     """Whether the observers already have this request's record."""
-    started: float = msgspec.field(default_factory=time.perf_counter)
     first_byte: float = 0.0
-    request_id: str = ""
     answer_bytes: int = 0
     """Bytes of the answer's body, or of a socket's frames to the client."""
     stream: bool = False
@@ -81,20 +61,17 @@ class Record(msgspec.Struct, eq=False):
     format: str = ""
     opening: str = ""
     """The conversation's first user message, where the body is a conversation."""
-    identities: dict[str, Identity] = {}
-    """The client's hashes by upstream, filled by `identity_at`."""
 
     def __repr__(self) -> str:
-        return f"Record({self.path!r})"  # without the key and texts
+        return f"Record({self.arrival.path!r})"  # without texts
 
     def own_headers(self, gateway: Gateway, action: Action) -> dict[str, str]:
-        """Return our own headers of the answer: the request's id, what was done and why, and `shared`."""
-        self.request_id = self.request_id or gateway.request_id()
+        """Return our own headers of the answer: the request's id, what was done and why, and those that every answer gets."""
         return {
-            "x-turnfold-request-id": self.request_id,
+            "x-turnfold-request-id": self.arrival.ensure_id(gateway),
             "x-turnfold-action": action,
             "x-turnfold-why": self.why,
-            **self.shared,
+            **self.arrival.shared,
         }
 
     def count_received(self, size: int) -> None:
@@ -105,18 +82,6 @@ class Record(msgspec.Struct, eq=False):
         """Count bytes that went to the client."""
         self.answer_bytes += size
 
-    def add_shared(self, headers: CIMultiDict[str]) -> None:
-        """Add `shared` to the headers of an upstream's answer. Where a web page may read it, our access-control headers replace the upstream's."""
-        if not self.shared:
-            return
-        if SHARING + "Allow-Origin" in self.shared:
-            for name in [name for name in headers if name.lower().startswith(SHARING.lower())]:
-                headers.popall(name, None)
-        varies = [*headers.getall("Vary", ()), self.shared.get("Vary", "")]
-        headers.update(self.shared)
-        if "Vary" in self.shared:
-            headers["Vary"] = ", ".join(dict.fromkeys(filter(None, varies)))
-
     def set_outcome(self, status: int, error: str = "") -> None:
         """Set the status and the error with which the request ended."""
         self.status, self.error = status, error
@@ -124,37 +89,22 @@ class Record(msgspec.Struct, eq=False):
     def set_upstream(self, target: Target, model: str, model_used: str, headers: CIMultiDict[str]) -> None:
         """Set the upstream and the model of a request, and its caller. ``headers`` are the client's for an upstream."""
         self.upstream, self.model, self.model_used, self.attempts = target.name, model, model_used or model, 1
-        self.caller = self.identity_at(target, headers).key
-
-    def identity_at(self, target: Target, headers: CIMultiDict[str]) -> Identity:
-        """Return the client's hashes at an upstream, computed once; ``headers`` are the client's for an upstream."""
-        found = self.identities.get(target.name)
-        if found is None:
-            found = self.identities[target.name] = identity_of(target, headers, self.client)
-        return found
+        self.caller = self.arrival.identity_at(target, headers).key
 
     def add_call(self, status: int) -> None:
         """Add the call to the upstream with the status of its answer; 0 means no answer."""
-        seconds = time.perf_counter() - self.started
+        seconds = time.perf_counter() - self.arrival.started
         self.calls = (*self.calls, Call(self.upstream, self.model_used[:LONGEST_NAME], status, seconds=seconds))
 
-    def call(self, request: web.BaseRequest, model: str) -> UpstreamCall:
-        """Return the call to an upstream that the request asks for; ``model`` is the upstream's name of the model."""
-        url = request.rel_url
-        path = url.raw_path
-        if path.startswith("/v1/"):
-            return UpstreamCall(request.method, path[3:], url.raw_query_string, model, self.translated)
-        return UpstreamCall(request.method, path, url.raw_query_string, model, self.translated, native=True)
-
     def complete(self, response: web.StreamResponse) -> None:
-        """Add `shared` to an answer. Take status and size from it if its handler did not set them."""
-        if self.shared and not response.prepared:
-            for name, value in self.shared.items():
+        """Add the headers that every answer gets. Take status and size from it if its handler did not set them."""
+        if self.arrival.shared and not response.prepared:
+            for name, value in self.arrival.shared.items():
                 response.headers.setdefault(name, value)
         if self.done:
             return
         if self.status == CLIENT_GONE:
-            self.request_id = response.headers.get("x-turnfold-request-id", self.request_id)
+            self.arrival.request_id = response.headers.get("x-turnfold-request-id", self.arrival.request_id)
             self.set_outcome(response.status)
         self.answer_bytes = size_of(response) or self.answer_bytes
 
@@ -165,9 +115,10 @@ class Record(msgspec.Struct, eq=False):
             gateway.observe(self._exchange(gateway, request))
 
     def _exchange(self, gateway: Gateway, request: web.BaseRequest | None) -> Exchange:
-        total_s = time.perf_counter() - self.started
+        arrival = self.arrival
+        total_s = time.perf_counter() - arrival.started
         return Exchange.passed(
-            self.request_id or gateway.request_id(),
+            self.arrival.ensure_id(gateway),
             self.why,
             self.status,
             error=self.error,
@@ -177,14 +128,14 @@ class Record(msgspec.Struct, eq=False):
             body_bytes=self.body_bytes,
             prompt_tokens=self.usage.prompt if self.usage else None,
             completion_tokens=self.usage.completion if self.usage else None,
-            key=self.key.name if self.key else "",
-            first_byte_s=max(self.first_byte - self.started, 0.0),
+            key=arrival.key.name if arrival.key else "",
+            first_byte_s=max(self.first_byte - arrival.started, 0.0),
             total_s=total_s,
             cached_tokens=self.usage.cached if self.usage else None,
             written_tokens=self.usage.written if self.usage else None,
             format=self.format,
             at=time.time() - total_s,
-            client=self.client,
+            client=arrival.client,
             method=request.method[:LONGEST_METHOD] if request is not None else "",
             path=path_of(request) if request is not None else "",
             model_used=self.model_used[:LONGEST_NAME],
@@ -222,7 +173,7 @@ def of(request: web.BaseRequest) -> Record:
     return request[RECORD]
 
 
-def open_record(request: web.BaseRequest, client: str, address: Address) -> Record:
-    """Create the record of an arriving request. ``client`` is the client's network address, ``address`` what it asks for."""
-    record = request[RECORD] = Record(client, *address)
+def open_record(request: web.BaseRequest, arrival: Arrival) -> Record:
+    """Create the record of a request that arrived."""
+    record = request[RECORD] = Record(arrival)
     return record

@@ -2,7 +2,8 @@
 
 What is kept of requests:
 
-- `learning`: what answers taught about upstreams. `facts`: these facts as values. `model_lists`: what upstreams' own lists say.
+- `learning`: what answers taught about upstreams. `conversations`: the same about single conversations. `model_lists`: what upstreams' own lists
+  say. `facts`, `stored_facts`: these facts as values, and in the store.
 - `summariser`: summaries that a model writes.
 - `rates`: what client keys have used in this minute.
 - `records`: what was done to each request.

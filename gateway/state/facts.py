@@ -64,6 +64,11 @@ class SmallerSize(msgspec.Struct, frozen=True, kw_only=True):
     since: float
     until: float
 
+    @property
+    def owner(self) -> Owner:
+        """For whom the fact holds."""
+        return self.upstream, self.model, self.caller
+
 
 class Windows(msgspec.Struct, frozen=True):
     """All facts about one model's window for one caller."""

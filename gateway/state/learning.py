@@ -1,10 +1,10 @@
-"""Learned facts about upstreams: windows, ratios and bills of conversations. They are kept in memory and shared through the store.
+"""Learned facts about upstreams: the windows and ratios of their models. They are kept in memory and shared through the store.
 
 Requests read them from memory. Facts of other processes are fetched when a model is first used, and again every `REFRESH_S`. Facts learned
 here are written in the background. All of them are derived: losing one costs a refusal or a count.
 
 This module decides what a lesson may change. Refusals and bills of a caller change facts about that caller only. A guess changes facts
-about its own conversation only. Only an upstream's own model list holds for everyone.
+about its own conversation only (`gateway.state.conversations`). Only an upstream's own model list holds for everyone.
 """
 
 import time
@@ -17,8 +17,6 @@ import structlog
 from msgspec.structs import replace
 
 from gateway.context.count.calibration import Calibration
-from gateway.context.count.tokens import Anchor
-from gateway.context.life.bills import LastRequest
 from gateway.context.life.lessons import (
     ConversationBilled,
     ConversationSeen,
@@ -29,11 +27,12 @@ from gateway.context.life.lessons import (
     StatedWindow,
 )
 from gateway.state import facts
+from gateway.state.conversations import Conversations
 from gateway.state.facts import Fact, Owner, Ratio, SmallerSize, StatedSize, Windows
 from gateway.state.forgetting import Forgotten
 from gateway.state.model_lists import ModelLists
 from gateway.state.store.base import Store
-from gateway.state.store.values import pack
+from gateway.state.stored_facts import StoredFacts
 from gateway.state.tasks import Tasks
 
 log = structlog.get_logger(__name__)
@@ -49,18 +48,10 @@ LARGEST_TTL_S: Final = 24 * 3600.0
 """The largest billed prompt. The same day as for a stated limit, which it can disprove."""
 RATIO_TTL_S: Final = 7 * 86400.0
 """A model's ratio. Chosen: tokenizers change less often than deployments."""
-USAGE_TTL_S: Final = 6 * 3600.0
-"""The bill of a conversation. Chosen: most conversations end within hours."""
 REFRESH_S: Final = 30.0
 """Interval at which facts of other processes are fetched again."""
-CONVERSATIONS: Final = 4096
-"""Conversations whose bills are kept in this process. Chosen to bound memory."""
 OWNERS: Final = 4096
 """Callers' models whose facts are kept in this process, about 1 KB each. Chosen to bound memory: clients choose the names."""
-NEWEST_LOOKED_UP: Final = 24
-"""Newest messages of a conversation after which a bill or a size is looked up: its last request ended after one of them."""
-STORED_AGAIN_AFTER: Final = NEWEST_LOOKED_UP // 2
-"""Messages after which a smaller fold is stored again for the grown conversation. Fewer than `NEWEST_LOOKED_UP`, or it would be lost."""
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -90,21 +81,23 @@ class Learning:
         clock: Callable[[], float] = time.time,
         ignored: Callable[[str], None] = lambda kind: None,
     ) -> None:
-        self._store = store
+        self._stored = StoredFacts(store, tasks, ignored)
         self._tasks = tasks
         self._clock = clock
-        self._ignored = ignored
         self._forgotten = Forgotten()
         self.lists = ModelLists(clock)
+        self.conversations = Conversations(self._stored, clock)
         self._known: OrderedDict[Owner, Known] = OrderedDict()
-        self._anchors: OrderedDict[str, Anchor] = OrderedDict()
-        self._smaller: OrderedDict[str, SmallerSize] = OrderedDict()
-        self._last_requests: OrderedDict[str, LastRequest] = OrderedDict()
 
     def is_due(self, owner: Owner) -> bool:
         """Return whether to `fetch` the facts about a caller's model: never fetched, or not since `REFRESH_S`."""
         read = self._facts_about(owner).fetched_at
         return read is None or self._clock() - read >= REFRESH_S
+
+    async def fetch_if_due(self, owner: Owner) -> None:
+        """Fetch the store's facts, where that is due."""
+        if self.is_due(owner):
+            await self.fetch(owner)
 
     async def fetch(self, owner: Owner) -> None:
         """Fetch the store's facts. The first time this waits for the store; later it happens in the background."""
@@ -138,7 +131,7 @@ class Learning:
         A cut is measured with the ratio, so processes that share a store fold a conversation to the same bytes. If the
         stored ratio is the same, the reports that this process has collected are kept.
         """
-        stored = self._decoded("ratio", await self._store.get("ratio", _stored_name(owner)), facts.read_ratio)
+        stored = await self._stored.get("ratio", _stored_name(owner), facts.read_ratio)
         if stored is None or self._forgotten.covers(owner[:2], stored.since) or stored.until <= self._clock():
             return False
         before, ours = self.ratio(owner), self._facts_about(owner).ratio
@@ -153,49 +146,11 @@ class Learning:
 
     async def smaller_size(self, owner: Owner, chain: Sequence[str]) -> int | None:
         """Return the size to which this conversation is folded, if it is smaller than the common window."""
-        known = self._facts_about(owner).windows
-        now = self._clock()
-        recent = list(chain)[-NEWEST_LOOKED_UP:]
-        if not any(key in self._smaller for key in recent):
-            await self._read_smaller(recent)
-        for newer_messages, key in enumerate(reversed(recent)):
-            one = self._smaller.get(key)
-            if one is None or one.until <= now or _owner(one) != owner:
-                continue
-            if known.largest <= one.tokens or known.largest_until <= now:
-                if newer_messages >= STORED_AGAIN_AFTER:
-                    self._store_smaller(owner[2], recent[-1], one)
-                return one.tokens
-        return None
-
-    def last_request(self, chain: Sequence[str]) -> LastRequest | None:
-        """Return the facts about a conversation's last request, found by its prefix."""
-        for key in reversed(chain[-NEWEST_LOOKED_UP:]):
-            known = self._last_requests.get(key)
-            if known is not None:
-                return known
-        return None
+        return await self.conversations.smaller_size(owner, chain, self._proven(owner))
 
     def has_suspect_bills(self, owner: Owner) -> bool:
-        """Return whether bills of this model to this caller were suspect, so that `last_request` is needed."""
+        """Return whether bills of this model to this caller were suspect, so that the last requests of its conversations are looked up."""
         return self._facts_about(owner).has_suspect_bills
-
-    async def anchor(self, chain: Sequence[str]) -> Anchor | None:
-        """Return the newest bill that covers a prefix of a conversation, from this or another process. ``chain`` names its prefixes."""
-        recent = list(enumerate(chain, 1))[-NEWEST_LOOKED_UP:]
-        for covered, key in reversed(recent):
-            known = self._anchors.get(key)
-            if known is not None:
-                self._anchors.move_to_end(key)
-                return Anchor(covered, known.billed, known.fixed)
-        found = await self._store.get_many("usage", [key for _, key in recent])
-        for covered, key in reversed(recent):
-            value = self._decoded("usage", found.get(key), facts.read_usage)
-            if value is not None:
-                anchor = Anchor(covered, value["billed"], value["fixed"])
-                _remember(self._anchors, key, anchor)
-                return anchor
-        return None
 
     def learn(self, lessons: Iterable[Lesson], caller: str) -> None:
         """Apply the lessons of a refusal or an answer that this caller got."""
@@ -210,11 +165,9 @@ class Learning:
                 case CountCompared():
                     self._apply_comparison(lesson, caller)
                 case ConversationBilled():
-                    _remember(self._anchors, lesson.conversation, lesson.anchor)
-                    value = pack(facts.VERSION, billed=lesson.anchor.billed, fixed=lesson.anchor.fixed)
-                    self._write("usage", lesson.conversation, value, USAGE_TTL_S, lesson.scope)
+                    self.conversations.set_anchor(lesson)
                 case ConversationSeen():
-                    _remember(self._last_requests, lesson.conversation, lesson.last_request)
+                    self.conversations.set_last_request(lesson)
                     if lesson.last_request.suspicions:
                         self._update((lesson.upstream, lesson.model, caller), has_suspect_bills=True)
 
@@ -226,21 +179,21 @@ class Learning:
             found += facts.window_facts(owner, known.windows, now)
             if known.ratio is not None and known.ratio.until > now:
                 found.append(facts.ratio_fact(owner, known.ratio))
-        return found + [facts.smaller_fact(one) for one in self._smaller.values() if one.until > now]
+        return found + self.conversations.facts()
 
     async def load_all(self) -> None:
         """Fetch everything in the store, for operators."""
         for kind in ("window", "ratio"):
-            for name in await self._store.names(kind, OWNERS):
+            for name in await self._stored.names(kind, OWNERS):
                 if (owner := _owner_of(name)) is not None:
                     await self._read_store(owner)
-        await self._read_smaller(await self._store.names("guess", OWNERS))
+        await self.conversations.load_all(OWNERS)
 
     def forget(self, forgotten: Forgotten) -> None:
         """Drop everything in memory; facts stored after the deletion are fetched again when needed."""
         self._forgotten = forgotten
-        for memory in (self._known, self._anchors, self._smaller, self._last_requests):
-            memory.clear()
+        self._known.clear()
+        self.conversations.forget(forgotten)
         self.lists.forget()
 
     def _apply_stated_window(self, lesson: StatedWindow, caller: str) -> None:
@@ -259,7 +212,7 @@ class Learning:
         self._set_windows(owner, replace(known, stated=(*others, stated)[-facts.STATED_KEPT :]))
         log.info("window_stated", upstream=owner[0], model=owner[1], window=lesson.tokens, prompt=lesson.prompt,
                  counted=lesson.counted, sign=lesson.sign, refusals=refusals, expires_in_s=ttl_s)  # fmt: skip
-        if known.largest <= lesson.tokens or known.largest_until <= now:
+        if self._proven(owner) <= lesson.tokens:
             smaller = SmallerSize(
                 upstream=lesson.upstream, model=lesson.model, caller=caller, tokens=lesson.tokens, kind="stated",
                 sign=stated.sign, billed=None, counted=lesson.counted, since=now, until=now + STATED_TTL_S,
@@ -269,20 +222,14 @@ class Learning:
     def _apply_guess(self, lesson: SmallerFold, caller: str) -> None:
         """Fold one conversation to a guessed size. It is at least the largest prompt that was billed lately: this much fits."""
         now = self._clock()
-        known = self._facts_about((lesson.upstream, lesson.model, caller)).windows
-        proven = known.largest if known.largest_until > now else 0
+        proven = self._proven((lesson.upstream, lesson.model, caller))
         guess = _guessed_size(lesson, caller, now, now + GUESSED_TTL_S)
         self._fold_smaller(lesson.scope, lesson.conversation, replace(guess, tokens=max(lesson.tokens, proven)))
 
-    def _store_smaller(self, scope: str, conversation: str, smaller: SmallerSize) -> None:
-        """Store the size to which a conversation is folded, in memory and in the store, until it expires."""
-        _remember(self._smaller, conversation, smaller)
-        self._write("guess", conversation, facts.pack_smaller(smaller), smaller.until - self._clock(), scope)
-
     def _fold_smaller(self, scope: str, conversation: str, smaller: SmallerSize) -> None:
         """Fold one conversation to a smaller size from now on: store the size, and that this caller has such a size."""
-        owner = _owner(smaller)
-        self._store_smaller(scope, conversation, smaller)
+        owner = smaller.owner
+        self.conversations.fold_smaller(scope, conversation, smaller)
         ttl_s = smaller.until - smaller.since
         known = self._facts_about(owner).windows
         if known.smaller_until < smaller.until:
@@ -302,7 +249,7 @@ class Learning:
             if one not in stated:
                 log.info("window_disproved", upstream=owner[0], model=owner[1], window=one.tokens, billed=lesson.tokens)
         if known.smaller_until > now:
-            self._end_smaller(owner, lesson.tokens)
+            self.conversations.end_smaller(owner, lesson.tokens)
         grew = lesson.tokens > known.largest or known.largest_until <= now
         dropped = len(stated) != len(known.stated)
         if not grew and not dropped:
@@ -315,12 +262,6 @@ class Learning:
             self._set_windows(owner, fresh)
         else:
             self._update(owner, windows=fresh)
-
-    def _end_smaller(self, owner: Owner, billed: int) -> None:
-        """End the smaller folds of a caller's conversations that a bill disproves."""
-        for key in [key for key, one in self._smaller.items() if _owner(one) == owner and one.tokens < billed]:
-            ended = replace(self._smaller.pop(key), until=self._clock())
-            self._write("guess", key, facts.pack_smaller(ended), 1.0)
 
     def _apply_comparison(self, lesson: CountCompared, caller: str) -> None:
         """Apply a bill of a counted prompt to the ratio between bills and counts."""
@@ -339,10 +280,15 @@ class Learning:
         if calibration.ratio != known.calibration.ratio or calibration.confirmed != known.calibration.confirmed:
             log.info("ratio_learned", upstream=owner[0], model=owner[1], ratio=calibration.ratio,
                      counted=lesson.counted, billed=lesson.billed, confirmed=calibration.confirmed)  # fmt: skip
-            self._write("ratio", _stored_name(owner), facts.pack_ratio(learned), RATIO_TTL_S, owner[2])
+            self._stored.put("ratio", _stored_name(owner), facts.pack_ratio(learned), RATIO_TTL_S, owner[2])
 
     def _facts_about(self, owner: Owner) -> Known:
         return self._known.get(owner, UNKNOWN)
+
+    def _proven(self, owner: Owner) -> int:
+        """Return the largest prompt that was billed to this caller lately; 0 without one. This much fits."""
+        known = self._facts_about(owner).windows
+        return known.largest if known.largest_until > self._clock() else 0
 
     def _update(self, owner: Owner, **facts: Any) -> None:
         """Change some facts in memory; the least recently changed owner is dropped when there are too many."""
@@ -354,36 +300,17 @@ class Learning:
     def _set_windows(self, owner: Owner, windows: Windows) -> None:
         """Change the facts about a window, in memory and in the store."""
         self._update(owner, windows=windows)
-        self._write("window", _stored_name(owner), facts.pack_windows(windows), STATED_TTL_S, owner[2])
+        self._stored.put("window", _stored_name(owner), facts.pack_windows(windows), STATED_TTL_S, owner[2])
 
     async def _read_store(self, owner: Owner) -> None:
         """Take the facts about a caller's model from the store."""
         name, model = _stored_name(owner), owner[:2]
-        windows = self._decoded("window", await self._store.get("window", name), facts.read_windows)
-        ratio = self._decoded("ratio", await self._store.get("ratio", name), facts.read_ratio)
+        windows = await self._stored.get("window", name, facts.read_windows)
+        ratio = await self._stored.get("ratio", name, facts.read_ratio)
         if windows is not None:
             self._update(owner, windows=self._forgotten.still_valid(model, windows))
         if ratio is not None and not self._forgotten.covers(model, ratio.since):
             self._update(owner, ratio=ratio)
-
-    async def _read_smaller(self, conversations: Sequence[str]) -> None:
-        """Take the sizes to which conversations are folded from the store."""
-        for key, stored in (await self._store.get_many("guess", conversations)).items():
-            read = self._decoded("guess", stored, facts.read_smaller)
-            if read is not None and not self._forgotten.covers((read.upstream, read.model), read.since):
-                _remember(self._smaller, key, read)
-
-    def _decoded(self, kind: str, stored: bytes | None, read: Callable[[bytes], Any]) -> Any:
-        """Decode a stored value; one that cannot be our own is ignored and counted."""
-        if stored is None:
-            return None
-        value = read(stored)
-        if value is None:
-            self._ignored(kind)
-        return value
-
-    def _write(self, kind: str, key: str, value: bytes, ttl_s: float, scope: str = "") -> None:
-        self._tasks.start(self._store.put(kind, key, value, ttl_s=ttl_s, scope=scope), "learn", must_finish=True)
 
 
 def _guessed_size(lesson: SmallerFold, caller: str, now: float, until: float) -> SmallerSize:
@@ -391,10 +318,6 @@ def _guessed_size(lesson: SmallerFold, caller: str, now: float, until: float) ->
         upstream=lesson.upstream, model=lesson.model, caller=caller, tokens=lesson.tokens, kind="guessed",
         sign=lesson.sign[: facts.SIGN_CHARS], billed=lesson.billed, counted=lesson.counted, since=now, until=until,
     )  # fmt: skip
-
-
-def _owner(smaller: SmallerSize) -> Owner:
-    return smaller.upstream, smaller.model, smaller.caller
 
 
 def _stored_name(owner: Owner) -> str:
@@ -406,10 +329,3 @@ def _owner_of(name: str) -> Owner | None:
     upstream, _, rest = name.partition("\n")
     model, separator, caller = rest.rpartition("\n")  # clients choose the model's name
     return (upstream, model, caller) if separator else None
-
-
-def _remember(memory: "OrderedDict[str, Any]", key: str, value: Any) -> None:
-    memory[key] = value
-    memory.move_to_end(key)
-    while len(memory) > CONVERSATIONS:
-        memory.popitem(last=False)

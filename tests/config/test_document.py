@@ -1,4 +1,4 @@
-"""The YAML document: places, variables from the environment, keys that stand twice, anchors."""
+"""The YAML document: places, variables from the environment, keys that are written twice, anchors."""
 
 import pytest
 
@@ -64,9 +64,9 @@ def test_a_variable_cannot_change_the_document():
 
 
 DUPLICATES = [
-    ("log: {level: info}\nserver: {port: 1}\nlog: {level: debug}", "t.yaml:3: log: stands twice, first on line 1"),
-    ("server:\n  port: 1\n  host: h\n  port: 2", "t.yaml:4: server.port: stands twice, first on line 2"),
-    ("models:\n  a: {}\n  a: {}", "t.yaml:3: models.a: stands twice, first on line 2"),
+    ("log: {level: info}\nserver: {port: 1}\nlog: {level: debug}", "t.yaml:3: log: is written twice, first on line 1"),
+    ("server:\n  port: 1\n  host: h\n  port: 2", "t.yaml:4: server.port: is written twice, first on line 2"),
+    ("models:\n  a: {}\n  a: {}", "t.yaml:3: models.a: is written twice, first on line 2"),
 ]
 
 
@@ -82,8 +82,8 @@ BROKEN = [
     ("server:\n  port: 1\n host: x", "t.yaml:3: not YAML: "),
     ("a: *b", "t.yaml:1: not YAML: "),
     ("a: b\n---\nc: d", "t.yaml:2: not YAML: "),
-    ("a: \x00", "t.yaml:1: not YAML: the character U+0000 may not stand in a file"),
-    ("a: ü\nb: \x07", "t.yaml:2: not YAML: the character U+0007 may not stand in a file"),
+    ("a: \x00", "t.yaml:1: not YAML: the character U+0000 is not allowed in a file"),
+    ("a: ü\nb: \x07", "t.yaml:2: not YAML: the character U+0007 is not allowed in a file"),
     (
         "a:\n\tb: 1",
         "t.yaml:2: not YAML: found character that cannot start any token; indent with blanks, not with tabs",

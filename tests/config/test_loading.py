@@ -192,8 +192,8 @@ BAD = [
     ("models: {a: {name: b}, b: {name: a}}", "1: models.a.name: leads in a circle: a -> b -> a"),
     ("models: {a: {name: b*}}", '1: models.a.name: "b*" is not the name of one model'),
     ("models: {big: {on_overflow: [bg]}}", '1: models.big.on_overflow: "bg" is not a configured model; did you mean big?'),
-    ("models: {a: {on_overflow: a}}", "1: models.a.on_overflow: a model cannot stand in for itself"),
-    ("models: {a: {low_water: 0.5, fold: {low_water: 0.4}}}", "1: models.a.low_water: stands twice, here and under models.a.fold"),
+    ("models: {a: {on_overflow: a}}", "1: models.a.on_overflow: a model cannot replace itself"),
+    ("models: {a: {low_water: 0.5, fold: {low_water: 0.4}}}", "1: models.a.low_water: is written twice, here and under models.a.fold"),
     ("models: {a: [1]}", "1: models.a: a list is not a mapping of keys to values"),
     ("upstreams: {}", "1: upstreams: at least one upstream is needed"),
     ("upstreams: {x: {base_url: http://x}}", "1: upstreams.x.provider: is missing"),
@@ -208,7 +208,7 @@ BAD = [
     ),
     (
         "upstreams: {x: {provider: vllm, base_url: http://x, fallbacks: x}}",
-        "1: upstreams.x.fallbacks: an upstream cannot stand in for itself",
+        "1: upstreams.x.fallbacks: an upstream cannot replace itself",
     ),
     (
         "upstreams: {x: {provider: vllm, base_url: http://x, headers: {a: [b]}}}",

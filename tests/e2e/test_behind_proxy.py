@@ -5,7 +5,7 @@ from hashlib import sha256
 import aiohttp
 import pytest
 
-from gateway.serve import record as records
+from gateway.serve import arrival as arrivals
 from tests import fakes, raw
 
 ASK = {"model": "gpt-4o", "messages": [fakes.user("hi")]}
@@ -49,12 +49,12 @@ async def test_what_comes_through_the_unix_socket_is_trusted_where_it_is_said(ga
 
 async def test_every_record_knows_the_clients_address(gateway, standin, monkeypatch):
     seen = []
-    opened = records.open_record
-    monkeypatch.setattr(records, "open_record", lambda *given: seen.append(opened(*given)) or seen[-1])
+    arrive = arrivals.arrive
+    monkeypatch.setattr(arrivals, "arrive", lambda *given: seen.append(arrive(*given)) or seen[-1])
     ports = await gateway(standin, {"server": {"trusted_proxies": ["127.0.0.1"]}})
     await ports.chat(ASK, {"x-forwarded-for": "203.0.113.9"})
     await ports.ask("GET", "/models")
-    assert [record.client for record in seen] == ["203.0.113.9", "127.0.0.1"]
+    assert [arrival.client for arrival in seen] == ["203.0.113.9", "127.0.0.1"]
 
 
 BELOW = [

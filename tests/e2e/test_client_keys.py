@@ -418,9 +418,10 @@ async def test_many_at_once_get_no_more_than_the_limit(guarded, standin, at_noon
 async def test_two_keys_share_no_memory(guarded):
     running = await guarded()
     scopes = set()
-    build = running.inside.gateway.learning.last_request
+    known = running.inside.gateway.learning.conversations
+    build = known.last_request
     names = []
-    running.inside.gateway.learning.last_request = lambda hashes: (names.append(tuple(hashes)), build(hashes))[1]
+    known.last_request = lambda hashes: (names.append(tuple(hashes)), build(hashes))[1]
     history = {"model": "gpt-4o", "messages": fakes.chat(40, 4000)}
     for headers in ({"x-api-key": KEY}, {"x-api-key": OTHER}, BEARER):
         names.clear()

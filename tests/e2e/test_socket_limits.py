@@ -6,7 +6,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from openai import AsyncOpenAI
 
-from gateway.serve.sockets import socket_limits
+from gateway.serve.sockets import limits
 from tests import running
 from tests.e2e.test_client_keys import ASK, BEARER, KEY, hashed, left
 
@@ -49,10 +49,10 @@ async def speaking(says):
 @pytest.fixture
 def limited(gateway, speaking, at_noon, monkeypatch):
     """Start a gateway in front of `speaking` for a key with limits, which are looked at with every message."""
-    monkeypatch.setattr(socket_limits, "KNOWN_S", 0.0)
+    monkeypatch.setattr(limits, "KNOWN_S", 0.0)
 
-    async def start(**limits):
-        return await gateway(speaking[0], {"keys": {"alice": {"hash": hashed(KEY), **limits}}})
+    async def start(**of_key):
+        return await gateway(speaking[0], {"keys": {"alice": {"hash": hashed(KEY), **of_key}}})
 
     return start
 
@@ -105,7 +105,7 @@ async def test_a_message_beyond_the_limit_is_refused_and_the_socket_stays_open(
     assert (await gateway.chat({**ASK, "max_tokens": 200}, BEARER)).status == 429
 
 
-@pytest.mark.parametrize("kind", sorted(socket_limits.STOPS))
+@pytest.mark.parametrize("kind", sorted(limits.STOPS))
 async def test_what_only_stops_work_passes_without_tokens(limited, speaking, kind):
     gateway = await limited(tpm=100)
     async with opened(gateway, REALTIME) as socket:

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from gateway.serve.sockets import socket_retry
+from gateway.serve.sockets import retry
 from tests import running
 from tests.e2e.native import MODEL, RESPONSES
 from tests.hostile.wire import until
@@ -126,7 +126,7 @@ async def test_what_comes_after_content_or_is_no_refusal_is_handed_on(late):
 
 
 async def test_events_are_held_no_longer_than_a_stream_is(monkeypatch):
-    monkeypatch.setattr(socket_retry, "LONGEST_HOLD_S", 0.01)
+    monkeypatch.setattr(retry, "LONGEST_HOLD_S", 0.01)
     async with talking([BEGUN]) as (_, socket, _):
         await socket.send_json(create(3))
         assert await heard(socket, 2) == BEGUN
@@ -155,15 +155,45 @@ async def test_in_observe_mode_a_refusal_is_handed_on():
         assert len(got) == 1
 
 
+async def test_in_observe_mode_what_was_sent_is_learned_from():
+    """The client's message was sent, and not the fold that was planned, which has 768 tokens."""
+    config = {"models": {MODEL: {"context_window": 2000, "tokenizer": "o200k"}}, "fold": {"mode": "observe"}}
+    async with talking([[refused(9000, 1500)]], config) as (ports, socket, _):
+        await socket.send_json(create(120))
+        assert await heard(socket, 1) == [refused(9000, 1500)]
+        async with ports.session.get(f"{ports.admin_url}/api/learned") as response:
+            facts = (await response.json())["facts"]
+        (window,) = (fact for fact in facts if fact["what"] == "window")
+        assert "25,371 by our count" in window["evidence"]
+
+
 async def test_a_failure_of_our_own_hands_on_the_refusal(monkeypatch):
     async def broken(*_):
         raise RecursionError("forced")
 
-    monkeypatch.setattr(socket_retry, "DECISIONS", dict.fromkeys(socket_retry.DECISIONS, broken))
+    monkeypatch.setattr(retry, "run_decisions", broken)
     async with talking([[*BEGUN, refused(9000)]]) as (_, socket, got):
         await socket.send_json(create(120))
         assert await heard(socket, 3) == [*BEGUN, refused(9000)]
         assert len(got) == 1
+
+
+async def test_what_another_process_learned_holds_for_messages_too(tmp_path):
+    config = {**LARGE, "store": {"url": f"sqlite:///{tmp_path}/shared.db"}}
+    async with talking([[refused(9000)], [*BEGUN, *SAID]], config) as (ports, socket, got):
+        await socket.send_json(create(120))
+        await heard(socket, 4)
+        await ports.settled()
+        upstream = ports.inside.gateway.settings.upstreams["standin"].base_url
+        async with (
+            running.in_process(running.configured(upstream, config)) as other,
+            other.session.ws_connect(f"{other.base_url}/responses", max_msg_size=0) as fresh,
+        ):
+            await fresh.send_json(create(120))
+            await heard(fresh, 4)
+        sizes = [len(orjson.dumps(each)) for each in got]
+        assert len(sizes) == 3
+        assert sizes[2] < sizes[0] / 2
 
 
 @pytest.mark.parametrize("quotes", [False, True])

@@ -9,6 +9,7 @@ import pytest
 from aiohttp import web
 
 from gateway.standin import responses
+from gateway.wire.compaction import SEAL, item
 from tests import running
 from tests.e2e.native import MODEL, RESPONSES
 
@@ -85,3 +86,13 @@ async def test_a_message_beyond_the_limits_of_a_request_passes_as_it_came(said) 
     """It is not worth the work of reading it: the upstream judges it."""
     many = orjson.dumps({**create(60), "metadata": [1] * 260_000}).decode()
     assert await said(many) == many
+
+
+async def test_our_own_compaction_is_opened_in_a_message_that_fits(said) -> None:
+    body = create(1)
+    body["input"] = [item(("The invoice is number 88-1234.", ""), "1"), *body["input"]]
+
+    sent = await said(orjson.dumps(body).decode())
+
+    assert SEAL not in sent
+    assert "88-1234" in sent

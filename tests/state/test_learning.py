@@ -210,7 +210,7 @@ async def test_a_neighbour_knows_what_was_learned_here(world: World) -> None:
 
     assert there.stated_window(M) == 4096
     assert there.ratio(M) == here.ratio(M) > 2.4
-    assert await there.anchor(chain(CHAT, "scope", "m")) == Anchor(1, 777, 7)
+    assert await there.conversations.anchor(chain(CHAT, "scope", "m")) == Anchor(1, 777, 7)
     assert await there.smaller_size(M, ["two"]) == 4096
 
 
@@ -236,10 +236,10 @@ async def test_the_newest_usage_of_a_conversation_is_found_and_nobody_elses(worl
     learning.learn([ConversationBilled("mine", names[0], Anchor(1, 100, 7))], ME)
     learning.learn([ConversationBilled("mine", names[1], Anchor(2, 130, 7))], ME)
 
-    assert await learning.anchor(chain(CHAT, "mine", "m")) == Anchor(2, 130, 7)
-    assert await learning.anchor(chain(CHAT, "theirs", "m")) is None
-    assert await learning.anchor(chain(CHAT, "mine", "other")) is None
-    assert await learning.anchor(chain(edited, "mine", "m")) is None
+    assert await learning.conversations.anchor(chain(CHAT, "mine", "m")) == Anchor(2, 130, 7)
+    assert await learning.conversations.anchor(chain(CHAT, "theirs", "m")) is None
+    assert await learning.conversations.anchor(chain(CHAT, "mine", "other")) is None
+    assert await learning.conversations.anchor(chain(edited, "mine", "m")) is None
 
 
 GOOD_WINDOW = facts.pack_windows(

@@ -7,7 +7,8 @@ import msgspec
 from aiohttp import web
 from multidict import CIMultiDict
 
-from gateway.serve import record
+from gateway.serve import arrival as arrivals
+from gateway.serve import record as records
 from gateway.serve.answers.answer import Answer, decoder
 from gateway.serve.answers.tail import Tail
 from gateway.serve.answers.whole import whole
@@ -41,9 +42,8 @@ async def relay(
     CancelledError or ConnectionResetError and the upstream's connection is closed. The sent bytes are added to ``tail``, decoded.
     """
     if answer.complete and request.method != "HEAD":
-        mine = record.of(request)
-        mine.answer_bytes = max(len(answer.held), 0 if answer.is_stream else len(answer.text))
-        headers, reason = _headers(mine, answer, extra), http.clean(answer.response.reason or "")
+        records.of(request).answer_bytes = max(len(answer.held), 0 if answer.is_stream else len(answer.text))
+        headers, reason = _headers(request, answer, extra), http.clean(answer.response.reason or "")
         return Relayed(whole(request, answer.status, reason, headers, answer.held))
     with answer:
         response = await _begun(request, answer, extra)
@@ -51,17 +51,19 @@ async def relay(
             return await _pump(request, answer, response, tail or Tail(0))
 
 
-def _headers(mine: record.Record, answer: Answer, extra: Mapping[str, str]) -> CIMultiDict[str]:
+def _headers(request: web.BaseRequest, answer: Answer, extra: Mapping[str, str]) -> CIMultiDict[str]:
     """Return the headers of the answer to the client."""
-    headers = http.returned(answer.response.headers)
-    mine.add_shared(headers)
-    headers.update({name: value for name, value in extra.items() if name not in mine.shared} if mine.shared else extra)
+    arrival, headers = arrivals.of(request), http.returned(answer.response.headers)
+    arrival.add_shared(headers)
+    headers.update(
+        {name: value for name, value in extra.items() if name not in arrival.shared} if arrival.shared else extra
+    )
     return headers
 
 
 async def _begun(request: web.BaseRequest, answer: Answer, extra: Mapping[str, str]) -> web.StreamResponse:
     """Send the head of a stream. Nothing of it is kept meanwhile: a stream may take hours, and its headers take 3 KB."""
-    headers, reason = _headers(record.of(request), answer, extra), http.clean(answer.response.reason or "")
+    headers, reason = _headers(request, answer, extra), http.clean(answer.response.reason or "")
     response = web.StreamResponse(status=answer.status, reason=reason, headers=headers)
     await response.prepare(request)
     response.headers.clear()
@@ -69,18 +71,18 @@ async def _begun(request: web.BaseRequest, answer: Answer, extra: Mapping[str, s
 
 
 async def _pump(request: web.BaseRequest, answer: Answer, response: web.StreamResponse, tail: Tail) -> Relayed:
-    upstream, known = answer.response, record.of(request)
+    upstream, record = answer.response, records.of(request)
     write = request.writer.write  # the response's own `write` only calls it
     decode = decoder(upstream, LARGEST_PIECE)
     if answer.held:
         tail.add(text := decode(answer.held))
-        known.answer_bytes = len(text) or len(answer.held)  # what cannot be decoded counts as it came
+        record.answer_bytes = len(text) or len(answer.held)  # what cannot be decoded counts as it came
         await write(answer.held)
     try:
         while chunk := await upstream.next_piece():
             await write(chunk)
             tail.add(text := decode(chunk))
-            known.answer_bytes += len(text) or len(chunk)
+            record.answer_bytes += len(text) or len(chunk)
     except (AskFailed, TimeoutError):
         if request.transport is not None:
             request.transport.abort()

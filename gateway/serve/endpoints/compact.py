@@ -13,6 +13,7 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
+from gateway.serve import arrival as arrivals
 from gateway.serve import key_limits, key_models
 from gateway.serve import record as records
 from gateway.serve.answers.answer import EVENTS, Answer
@@ -50,7 +51,7 @@ async def compact(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     if asked is None:
         return await forward(gateway, request, raw)
     await key_models.check_conversation(gateway, request, asked)
-    await key_limits.reserve_for(gateway, records.of(request), asked, gateway.settings)
+    await key_limits.reserve_for(gateway, arrivals.of(request), asked, gateway.settings)
     return await compact_conversation(gateway, request, raw, asked)
 
 

@@ -13,6 +13,7 @@ import msgspec
 from aiohttp import web
 from msgspec.structs import replace
 
+from gateway.serve import arrival as arrivals
 from gateway.serve import key_limits, key_models, keys
 from gateway.serve import record as records
 from gateway.serve.answers.answer import Answer
@@ -68,12 +69,12 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
         request, payload = await renamed_session(gateway, request, payload, target)
     elif isinstance(payload, bytes) and asked.body_model and name != model:
         request, payload = await renamed(gateway, request, payload, name)
-    await _reserve(gateway, request, record, setup.settings.default_window)
+    await _reserve(gateway, request, record.body_bytes, setup.settings.default_window)
     headers = keys.forwarded(request)
     record.set_upstream(target, model, name, headers)
     if payload is not None and not isinstance(payload, bytes) and request.content_length is not None:
         headers["Content-Length"] = str(request.content_length)
-    call = record.call(request, name)
+    call = record.arrival.call(request, name)
     if name != model and asked.url_model == model:
         call = replace(call, query=query_for(call.query, name))
     try:
@@ -109,19 +110,19 @@ async def _read_models(gateway: Gateway, request: web.BaseRequest, body: bytes |
     - If only some model has another name at its upstream, the body is read for that name, where it can be.
     - In all other cases no model is read from the body.
     """
-    setup, record = gateway.setup, records.of(request)
+    setup, arrival = gateway.setup, arrivals.of(request)
     url_model, must_know_model = only_model(setup, request), key_models.must_know_model(setup, request)
     payload = await _body_to_send(setup, request, body, must_know_model=must_know_model)
     if not isinstance(payload, bytes):
         if url_model or _shows_models(request):
             key_models.check_model(request, url_model)
         return _Named(request, payload, NO_MODEL, url_model)
-    record.body_bytes = len(payload)
+    records.of(request).body_bytes = len(payload)
     body_model = NO_MODEL
-    if record.deployment and takes_model(request):
-        body_model = record.deployment
+    if arrival.deployment and takes_model(request):
+        body_model = arrival.deployment
         request, payload = await with_model(gateway, request, payload, body_model)
-    if record.deployment and path_decides(gateway, request, record.deployment):
+    if arrival.deployment and path_decides(gateway, request, arrival.deployment):
         return _Named(request, payload, body_model, url_model)
     if must_know_model or (_default_has_model_in_url(setup) and not url_model):
         body_model = await _model_in_body(gateway, request, payload)
@@ -169,18 +170,18 @@ def _check_endpoint(request: web.BaseRequest, target: Target) -> None:
         raise ClientError(404, message, code="not_found")
 
 
-async def _reserve(gateway: Gateway, request: web.BaseRequest, record: Record, window: int) -> None:
+async def _reserve(gateway: Gateway, request: web.BaseRequest, body_bytes: int, window: int) -> None:
     """Reserve what the request may take of its key's tokens. Raises RateLimited."""
-    path = request.rel_url.raw_path
+    path, arrival = request.rel_url.raw_path, arrivals.of(request)
     if request.method == "POST" and (writes_text(path) or format_of(path) is not None):
-        await key_limits.reserve(gateway, record, record.body_bytes, window, None)
+        await key_limits.reserve(gateway, arrival, body_bytes, window, None)
     elif "json" in request.headers.get("Content-Type", "") and not path.startswith(WITHOUT_MODEL):
-        await key_limits.reserve(gateway, record, record.body_bytes, window, 0)
+        await key_limits.reserve(gateway, arrival, body_bytes, window, 0)
 
 
 def only_model(setup: Setup, request: web.BaseRequest) -> str:
     """Return the model that a request's URL names, or "". Raises ClientError for a URL that names two, if the model must be known."""
-    named, deployment = models_in(request.rel_url), records.of(request).deployment
+    named, deployment = models_in(request.rel_url), arrivals.of(request).deployment
     if deployment:
         named.add(deployment)
     if len(named) <= 1:
@@ -197,7 +198,7 @@ def _unclear(problem: str) -> ClientError:
 
 
 async def _relayed(gateway: Gateway, request: web.BaseRequest, answer: Answer, record: Record) -> web.StreamResponse:
-    limited = key_limits.limits_tokens(record)
+    limited = key_limits.limits_tokens(record.arrival)
     tail = _tail(request, answer) if limited else Tail(SMALL_ANSWER)
     try:
         relayed = await relay(request, answer, record.own_headers(gateway, "none"), tail)
@@ -236,7 +237,7 @@ async def _body_to_send(setup: Setup, request: web.BaseRequest, body: bytes | No
         return request.content
     if _must_be_read(setup, request, must_know_model=must_know_model):
         return await read(request, limits)
-    if setup.has_aliases and not records.of(request).deployment and (request.content_length or 0) <= limits.max_body:
+    if setup.has_aliases and not arrivals.of(request).deployment and (request.content_length or 0) <= limits.max_body:
         return await read_ahead(request, limits)
     return request.content
 
@@ -245,7 +246,7 @@ def _must_be_read(setup: Setup, request: web.BaseRequest, *, must_know_model: bo
     """Return whether a body must be read: its size or its model must be known, or a model written into it or into the upstream's URL."""
     if must_know_model or _hides_size(request):
         return True
-    if deployment := records.of(request).deployment:
+    if deployment := arrivals.of(request).deployment:
         return takes_model(request) and not (is_multipart(request) and setup.target_of(deployment).model_in_url)
     return _default_has_model_in_url(setup)
 
@@ -256,7 +257,7 @@ def _hides_size(request: web.BaseRequest) -> bool:
         request.method == "POST"
         and request.content_length is None
         and writes_text(request.rel_url.raw_path)
-        and key_limits.limits_tokens(records.of(request))
+        and key_limits.limits_tokens(arrivals.of(request))
     )
 
 

@@ -3,6 +3,7 @@
 from aiohttp import web
 
 from gateway.context.life.task import Task
+from gateway.serve import arrival as arrivals
 from gateway.serve import keys
 from gateway.serve import record as records
 from gateway.serve.answers.answer import Answer
@@ -37,7 +38,7 @@ async def send(gateway: Gateway, request: web.BaseRequest, raw: bytes, asked: Co
         headers.popall("Content-Encoding", None)
         renamed = Edits(model=route.name)
         body = await gateway.pool.run(lambda: asked.format.encode(asked, renamed), size_bytes=len(asked.raw))
-    call = records.of(request).call(request, route.name)
+    call = arrivals.of(request).call(request, route.name)
     response = await gateway.client.send(target, call, target.authorised(headers), body)
     records.of(request).add_call(response.status)
     return Answer(target, response, asked.format)
@@ -59,14 +60,16 @@ def set_record(gateway: Gateway, request: web.BaseRequest, raw: bytes, asked: Co
     record.format, record.opening, record.body_bytes = asked.format.name, asked.opening, len(raw)
 
 
-def place_for(gateway: Gateway, request: web.BaseRequest, asked: Conversation, target: Target) -> Place:
+async def place_for(gateway: Gateway, request: web.BaseRequest, asked: Conversation, target: Target) -> Place:
     """Return an upstream as the place of a request, with the facts learned from this caller's requests."""
     setup = gateway.setup
-    caller = records.of(request).identity_at(target, keys.forwarded(request))
-    return place_of(gateway, setup, setup.settings.route(asked.model), target, caller)
+    route = setup.settings.route(asked.model)
+    caller = arrivals.of(request).identity_at(target, keys.forwarded(request))
+    await gateway.learning.fetch_if_due((target.name, route.name, caller.learner))
+    return place_of(gateway, setup, route, target, caller)
 
 
 async def count(gateway: Gateway, request: web.BaseRequest, asked: Conversation) -> Task:
     """Count a request at its model's own upstream."""
     target = gateway.setup.targets[gateway.settings.route(asked.model).upstream]
-    return await measure.task_for(gateway, place_for(gateway, request, asked, target), asked)
+    return await measure.task_for(gateway, await place_for(gateway, request, asked, target), asked)

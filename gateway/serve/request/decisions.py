@@ -5,6 +5,7 @@ A failure of our own is counted and logged, and becomes an event, so that the cl
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
@@ -13,12 +14,14 @@ import structlog
 from gateway.context.life.attempt import Attempt
 from gateway.context.life.events import FIT_PROVEN, AttemptMade, Counted, Event, PartFailed
 from gateway.context.life.lessons import Lesson
-from gateway.context.life.states import Chosen, Measured, Refused, Uncounted, fault_of
+from gateway.context.life.states import Chosen, Measured, Refused, State, Uncounted, fault_of
 from gateway.context.life.task import Task
+from gateway.context.life.transitions import advance
 from gateway.serve.gateway import Gateway
 from gateway.serve.request import measure, summary
 from gateway.serve.request.contents import AttemptContents, contents_of
 from gateway.serve.request.place import place_at
+from gateway.state.pool import LARGE
 
 log = structlog.get_logger(__name__)
 
@@ -112,7 +115,10 @@ def _keep_contents(served: Decidable, task: Task, attempt: Attempt | None) -> No
             served.contents = contents_of(task, attempt)
 
 
-DECISIONS: Final[Mapping[type[Any], Callable[[Decidable, Any], Awaitable[Event]]]] = MappingProxyType(
+Decisions = Mapping[type[Any], Callable[[Any, Any], Awaitable[Event]]]
+"""The work in some states, by their type."""
+
+DECISIONS: Final[Decisions] = MappingProxyType(
     {
         Chosen: measure_request,
         Measured: make_first_attempt,
@@ -121,3 +127,16 @@ DECISIONS: Final[Mapping[type[Any], Callable[[Decidable, Any], Awaitable[Event]]
     }
 )
 """The work in each state that needs no upstream."""
+
+
+async def run_decisions(served: Decidable, state: State, decisions: Decisions = DECISIONS) -> State:
+    """Go from state to state until one has no decision: the request can be sent, or has ended."""
+    while (decide := decisions.get(type(state))) is not None:
+        event = await decide(served, state)
+        size_bytes = len(
+            state.life.request.raw
+        )  # writing another model's name into a large body would delay the event loop
+        state = await served.gateway.pool.run(
+            partial(advance, state, event), size_bytes=size_bytes if size_bytes >= LARGE else 0
+        )
+    return state

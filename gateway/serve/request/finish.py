@@ -145,7 +145,7 @@ def observe(served: ServedRequest, state: State, times: Times) -> None:
 
 def _traffic(served: ServedRequest, state: State) -> Traffic:
     """Collect who sent a request, and the calls that were made for it."""
-    request, known = served.request, served.record
+    request, arrival = served.request, served.arrival
     visit: Visit | None = getattr(state, "visit", None)
     if visit is not None:
         caller = place_at(visit).caller
@@ -155,11 +155,11 @@ def _traffic(served: ServedRequest, state: State) -> Traffic:
         request_id=served.request_id,
         method=request.method,
         path=records.path_of(request),
-        client=known.client,
-        key=known.key.name if known.key is not None else "",
+        client=arrival.client,
+        key=arrival.key.name if arrival.key is not None else "",
         session=served.session,
         caller=caller.key,
-        answer_bytes=known.answer_bytes,
+        answer_bytes=records.of(request).answer_bytes,
         calls=tuple(served.calls),
         contents=served.contents,
     )

@@ -88,7 +88,7 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation) -> Tas
         chain = await gateway.pool.run(hash_messages, size_bytes=len(request.raw))
         smaller = await learning.smaller_size(owner, chain) if may_fold_smaller else None
         window = min(window, smaller) if smaller else window
-        if (anchor := await learning.anchor(chain)) is not None:
+        if (anchor := await learning.conversations.anchor(chain)) is not None:
             count_anchored = partial(
                 tokens.count_request, request, place.family, place.images, calibration.ratio, anchor
             )
@@ -98,7 +98,7 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation) -> Tas
     return replace(
         task_from(request, found, _measured_model(place, window), reserve, policy),
         scope=scope,
-        last_request=learning.last_request(chain),
+        last_request=learning.conversations.last_request(chain),
         cache=caching.terms_for(policy, place.facts, place.target, request, scope),
         has_erratic_bills=calibration.ignored_bills > 0,
     )

@@ -4,13 +4,13 @@ from aiohttp import web
 
 from gateway.config import ClientKey, Mode, Route
 from gateway.config.values import MODES
-from gateway.serve import record as records
+from gateway.serve import arrival as arrivals
 from gateway.serve.incoming.errors import ClientError
 
 
 def mode_of(request: web.BaseRequest, route: Route) -> Mode:
     """Return the mode of one request: its own header, else the configured mode. Raises ClientError as `allowed` does."""
-    return allowed(request.headers.get("x-turnfold-mode"), route, records.of(request).key)
+    return allowed(request.headers.get("x-turnfold-mode"), route, arrivals.of(request).key)
 
 
 def allowed(asked: str | None, route: Route, key: ClientKey | None = None) -> Mode:

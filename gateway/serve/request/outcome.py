@@ -1,9 +1,10 @@
 """The outcome of a request, from its last state: for the response headers and for its record."""
 
 import time
-from typing import Final
+from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from gateway.context.count.proof import is_self_contained
 from gateway.context.life.attempt import Attempt
@@ -14,7 +15,6 @@ from gateway.serve.incoming.errors import OUR_FAULT
 from gateway.serve.record import LONGEST_NAME, name_of
 from gateway.serve.request.contents import AttemptContents, contents_of
 from gateway.serve.request.place import place_at
-from gateway.wire.format import Conversation
 from providers.record import Usage
 
 
@@ -172,24 +172,27 @@ def exchange(outcome: Outcome, traffic: Traffic, times: Times, delivery: Deliver
     if usage is not None:
         found.prompt_tokens, found.completion_tokens = usage.prompt, usage.completion
         found.cached_tokens, found.written_tokens = usage.cached, usage.written
-    if outcome.task is not None:
-        _add_counts(found, outcome.task, outcome.shown, traffic.contents)
-    return found
+    return replace(found, **counts(outcome, traffic.contents)) if outcome.task is not None else found
 
 
-def _add_counts(found: Exchange, task: Task, shown: Attempt | None, known: AttemptContents | None) -> None:
-    """Add the counts of a counted request to its record."""
-    found.tokens_before, found.basis = task.prompt, task.basis
+def counts(outcome: Outcome, known: AttemptContents | None) -> dict[str, Any]:
+    """Return the fields of a record that a count gives; none without a count. ``known`` are the contents of the last attempt."""
+    task, shown = outcome.task, outcome.shown
+    if task is None:
+        return {}
+    found = {"tokens_before": task.prompt, "basis": task.basis}
     if shown is None:
-        return
+        return found
     contents = contents_of(task, shown, known)
-    found.tokens_after = shown.prompt
-    found.turns_folded = shown.turns_folded
-    found.steps = shown.steps
-    found.question_kept = _share_kept(shown)
-    found.reserve = task.output_of(shown) or task.reserve
-    found.lost = contents.lost
-    found.parts = contents.parts
+    return found | {
+        "tokens_after": shown.prompt,
+        "turns_folded": shown.turns_folded,
+        "steps": shown.steps,
+        "question_kept": _share_kept(shown),
+        "reserve": task.output_of(shown) or task.reserve,
+        "lost": contents.lost,
+        "parts": contents.parts,
+    }
 
 
 _NO_ANSWER: Final = frozenset({TooLarge, Unreachable})
@@ -216,16 +219,11 @@ def _why(state: State, visit: Visit | None, attempt: Attempt | None, too_long: b
         return "too_large"
     if state.life.mode != "enforce":
         return state.life.mode
-    return why_enforced(state.life.request, attempt, fit_proven=visit.fit_proven)
-
-
-def why_enforced(asked: Conversation, attempt: Attempt | None, *, fit_proven: bool) -> Why:
-    """Return the reason for the action in mode enforce."""
     if attempt is not None and attempt.altered:
         return "folded" if attempt.draft is not None else "lowered"
-    if asked.refers_elsewhere:
+    if state.life.request.refers_elsewhere:
         return "stateful"
-    return "proven" if fit_proven else "fits"
+    return "proven" if visit.fit_proven else "fits"
 
 
 def _share_kept(shown: Attempt) -> float | None:

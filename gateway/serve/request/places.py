@@ -38,8 +38,7 @@ async def _fetch_facts(served: ServedRequest, target: Target) -> None:
     """Fetch what the store and the upstream's model list say about a model, where that is due."""
     learning = served.gateway.learning
     owner = target.name, served.route.name, served.identity_at(target).learner
-    if learning.is_due(owner):
-        await learning.fetch(owner)
+    await learning.fetch_if_due(owner)
     if learning.lists.is_due(target.name) and _needs_list(served, target):
         await model_lists.ask_windows(served.gateway, target, served.headers)
 

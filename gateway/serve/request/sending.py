@@ -78,6 +78,6 @@ async def _call_upstream(served: ServedRequest, place: Place, attempt: Attempt, 
         for name, value in life.request.format.drop_thinking_headers.items():
             headers[name] = ",".join([*headers.popall(name, ()), value])
     headers = place.target.authorised(headers)
-    call = served.record.call(served.request, place.route.name)
+    call = served.arrival.call(served.request, place.route.name)
     response = await served.gateway.client.send(place.target, call, headers, body)
     return await peek(place.target, response, life.request.format, served.gateway.failed)

@@ -7,13 +7,14 @@ from multidict import CIMultiDict
 from gateway.config import Route
 from gateway.context.life.states import State, replies_in
 from gateway.observe.exchange import Call
+from gateway.serve import arrival as arrivals
 from gateway.serve import keys
-from gateway.serve import record as records
 from gateway.serve.answers.answer import Answer
+from gateway.serve.arrival import Arrival
 from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.callers import Identity
 from gateway.serve.incoming.encoding import readable_encodings
-from gateway.serve.record import Record
+from gateway.serve.record import CLIENT_GONE
 from gateway.serve.request.contents import AttemptContents
 from gateway.serve.request.outcome import CLIENT_LEFT, Delivery, Outcome
 from gateway.upstream.client import Target
@@ -25,8 +26,7 @@ class ServedRequest(msgspec.Struct, eq=False):
     gateway: Gateway
     setup: Setup
     request: web.BaseRequest
-    record: Record
-    """What is known of any request: its client, its key, its path."""
+    arrival: Arrival
     raw: bytes
     """The body in its original content encoding."""
     route: Route
@@ -43,14 +43,14 @@ class ServedRequest(msgspec.Struct, eq=False):
     """What the last attempt sends and leaves out, for the record."""
     outcome: Outcome | None = None
     """The outcome of the last state, once headers were made from it."""
-    delivery: Delivery = Delivery(records.CLIENT_GONE, CLIENT_LEFT)
+    delivery: Delivery = Delivery(CLIENT_GONE, CLIENT_LEFT)
     """What the client got. Until its answer is complete: what it got if it leaves now."""
     session: str = ""
     """The client's own name of the conversation; set by `find_places`."""
 
     def identity_at(self, target: Target) -> Identity:
         """Return the client's hashes at an upstream."""
-        return self.record.identity_at(target, self.headers)
+        return self.arrival.identity_at(target, self.headers)
 
 
 def served_request(gateway: Gateway, setup: Setup, request: web.BaseRequest, raw: bytes, model: str) -> ServedRequest:
@@ -58,9 +58,10 @@ def served_request(gateway: Gateway, setup: Setup, request: web.BaseRequest, raw
     headers = keys.forwarded(request)
     if "Accept-Encoding" in headers:
         headers["Accept-Encoding"] = readable_encodings(headers["Accept-Encoding"])
-    record = records.of(request)
-    request_id = record.request_id or gateway.request_id()
-    return ServedRequest(gateway, setup, request, record, raw, setup.settings.route(model), headers, request_id)
+    arrival = arrivals.of(request)
+    return ServedRequest(
+        gateway, setup, request, arrival, raw, setup.settings.route(model), headers, arrival.ensure_id(gateway)
+    )
 
 
 def close_others(served: ServedRequest, state: State) -> None:

@@ -45,7 +45,7 @@ def _counted(gateway: Gateway, place: Place, request: Conversation) -> Sent:
     )  # fmt: skip
     upstream, model, scope = place.target.name, place.route.name, place.caller.scope
     sent = Sent(upstream=upstream, model=model, scope=scope, count=measured, window=place.window)
-    before = gateway.learning.last_request(identity.chain(request.messages, scope, model))
+    before = gateway.learning.conversations.last_request(identity.chain(request.messages, scope, model))
     return replace(
         sent, last_request=before, has_erratic_bills=bool(gateway.learning.calibration(place.owner).ignored_bills)
     )

@@ -13,12 +13,12 @@ from gateway.serve import record as records
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.admission import Overloaded
 from gateway.serve.incoming.paths import query_for
-from gateway.serve.sockets.socket_events import Frame, NotServed, Refused, frame_of
-from gateway.serve.sockets.socket_fold import speaks_responses
-from gateway.serve.sockets.socket_messages import ClientMessages
-from gateway.serve.sockets.socket_models import check_url
-from gateway.serve.sockets.socket_retry import Retries
-from gateway.serve.sockets.socket_turns import Turns
+from gateway.serve.sockets.events import Frame, NotServed, Refused, frame_of
+from gateway.serve.sockets.fold import speaks_responses
+from gateway.serve.sockets.messages import ClientMessages
+from gateway.serve.sockets.models import check_url
+from gateway.serve.sockets.retry import Retries
+from gateway.serve.sockets.turns import Turns
 
 LARGEST_FRAME: Final = 2**24
 """Bytes. Realtime audio travels as base64 in JSON frames; the largest documented one is 15 MB."""
@@ -50,7 +50,7 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     record.why = "websocket"
     name = gateway.setup.settings.route(model).name if model else ""
     record.set_upstream(target, model, name, headers)
-    call = record.call(request, name)
+    call = record.arrival.call(request, name)
     if model:
         call = replace(call, query=query_for(call.query, name))
     offered = keys.upstream_protocols(request)

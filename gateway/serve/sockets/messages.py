@@ -9,12 +9,12 @@ from gateway.serve import record as records
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.admission import holding
 from gateway.serve.incoming.errors import ClientError
-from gateway.serve.sockets.socket_events import CREATE, NotServed, event_of, frame_of
-from gateway.serve.sockets.socket_fold import Message, fold_message, speaks_responses
-from gateway.serve.sockets.socket_limits import Limits
-from gateway.serve.sockets.socket_models import check_message, check_url, with_names_at
-from gateway.serve.sockets.socket_retry import Retries
-from gateway.serve.sockets.socket_turns import Turns
+from gateway.serve.sockets.events import CREATE, NotServed, event_of, frame_of
+from gateway.serve.sockets.fold import Message, fold_message, speaks_responses
+from gateway.serve.sockets.limits import Limits
+from gateway.serve.sockets.models import check_message, check_url, with_names_at
+from gateway.serve.sockets.retry import Retries
+from gateway.serve.sockets.turns import Turns
 from gateway.upstream.client import Target
 
 
@@ -50,10 +50,10 @@ class ClientMessages:
 
     def _check_key(self) -> None:
         """Check the client's key again, because a socket may stay open for hours. Raises NotServed."""
-        before = self._record.key
+        before = self._record.arrival.key
         try:
-            keys.check_again(self._gateway, self._record)
-            if self._record.key is not before:
+            keys.check_again(self._gateway, self._record.arrival)
+            if self._record.arrival.key is not before:
                 check_url(self._gateway, self._request)
         except ClientError as refusal:
             raise NotServed(refusal.code) from None
@@ -67,8 +67,8 @@ class ClientMessages:
             if message.asks:
                 size_bytes = len(text.encode("utf-8", "surrogatepass"))
                 await self._turns.open(size_bytes, message.fields, message.event_id)
-                if message.ready is not None:
-                    self._retries.watch(message.ready, room.pop_all())
+                if message.asking is not None:
+                    self._retries.watch(message.asking, room.pop_all())
         return message.text
 
     async def _message(self, text: str) -> Message:

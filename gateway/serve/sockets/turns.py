@@ -17,7 +17,7 @@ from gateway.observe.exchange import Call, Exchange
 from gateway.serve import key_limits
 from gateway.serve.gateway import Gateway
 from gateway.serve.record import CLIENT_GONE, LONGEST_NAME, Record
-from gateway.serve.sockets.socket_events import ERROR, Event, Frame, read_event
+from gateway.serve.sockets.events import ERROR, Event, Frame, read_event
 from gateway.state.rates import BYTES_PER_TOKEN
 from providers.usage import read_usage
 
@@ -71,7 +71,7 @@ class Turns:
         turn = self._turn(body_bytes, fields, event_id)
         window = fields.get("window") or self._gateway.settings.default_window
         read_bytes = body_bytes + self._context_bytes
-        await key_limits.admit_turn(self._gateway, self._socket, turn.request_id, read_bytes, window)
+        await key_limits.admit_turn(self._gateway, self._socket.arrival, turn.request_id, read_bytes, window)
         turn.begun = self._speaks_responses
         self._add(turn)
 
@@ -149,7 +149,7 @@ class Turns:
         with suppress(key_limits.RateLimited):
             window = self._gateway.settings.default_window
             await key_limits.reserve(
-                self._gateway, self._socket, self._context_bytes, window, None, turn_id=turn.request_id
+                self._gateway, self._socket.arrival, self._context_bytes, window, None, turn_id=turn.request_id
             )
 
     def _end_refused(self, event: Event) -> None:
@@ -199,8 +199,8 @@ class Turns:
             first_byte_s=max(turn.first_byte - turn.started, 0.0),
             total_s=total_s,
             at=time.time() - total_s,
-            client=socket.client,
-            key=socket.key.name if socket.key else "",
+            client=socket.arrival.client,
+            key=socket.arrival.key.name if socket.arrival.key else "",
             caller=socket.caller,
             method=self._method,
             path=self._path,

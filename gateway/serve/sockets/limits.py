@@ -6,8 +6,8 @@ from typing import Final
 from gateway.serve import key_limits
 from gateway.serve.gateway import Gateway
 from gateway.serve.record import Record
-from gateway.serve.sockets.socket_events import CREATE, Event, Frame, Refused, event_of, refusal
-from gateway.serve.sockets.socket_turns import Turns
+from gateway.serve.sockets.events import CREATE, Event, Frame, Refused, event_of, refusal
+from gateway.serve.sockets.turns import Turns
 
 KNOWN_S: Final = 1.0
 """Seconds for which it is taken as known whether a key has tokens left: audio arrives in fifty frames a second."""
@@ -41,7 +41,7 @@ class Limits:
         """Return the error for any message of a key that has used up its tokens; None while some are left."""
         now = asyncio.get_running_loop().time()
         if now >= self._known_until:
-            self._used_up = await key_limits.used_up(self._gateway, self._socket)
+            self._used_up = await key_limits.used_up(self._gateway, self._socket.arrival)
             self._known_until = now + KNOWN_S
         return self._used_up
 

@@ -10,10 +10,7 @@ import structlog
 from aiohttp import web
 
 from gateway.config import Mode, Route
-from gateway.context.life import ladder
-from gateway.context.life.attempt import Attempt
-from gateway.context.life.states import Life, Ready, Visit
-from gateway.context.life.task import Task
+from gateway.context.life.states import Ready
 from gateway.serve import keys
 from gateway.serve import record as records
 from gateway.serve.endpoints import upstream_first
@@ -21,13 +18,11 @@ from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.body import READS_FASTER
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.limits import check_request, check_text
-from gateway.serve.request import measure
-from gateway.serve.request.contents import AttemptContents, contents_of
 from gateway.serve.request.mode import mode_of
-from gateway.serve.request.outcome import why_enforced
 from gateway.serve.request.place import Place
 from gateway.serve.request.sessions import session_of
-from gateway.serve.sockets.socket_events import CREATE
+from gateway.serve.sockets.asking import Asking, ask
+from gateway.serve.sockets.events import CREATE
 from gateway.state.freeing import LEAST_FREED_BYTES
 from gateway.upstream.client import Target
 from gateway.wire.format import Conversation
@@ -46,18 +41,10 @@ class Message(NamedTuple):
     """Whether it asks for a response."""
     fields: Mapping[str, Any] = {}
     """Fields of the turn's record."""
-    ready: Ready | None = None
-    """The state after sending it; None when it cannot be retried in a smaller form."""
+    asking: Asking | None = None
+    """Its life; None when it cannot be retried in a smaller form."""
     event_id: Any = None
     """The client's name for it, where errors state it."""
-
-
-class Planned(NamedTuple):
-    """The attempt for a counted message, and its contents."""
-
-    task: Task
-    attempt: Attempt
-    contents: AttemptContents
 
 
 def speaks_responses(request: web.BaseRequest) -> bool:
@@ -91,7 +78,7 @@ async def _fold_create(gateway: Gateway, request: web.BaseRequest, target: Targe
         gateway.pool.free_later(asked)  # it is freed once this message is sent
     if asked is None:
         return Message(message, True, {"why": "not_understood"})
-    place = upstream_first.place_for(gateway, request, asked, target)
+    place = await upstream_first.place_for(gateway, request, asked, target)
     mode = _mode(request, place.route)
     fields = _fields_before_counting(request, asked, place, mode)
     if asked.refers_elsewhere:
@@ -99,18 +86,8 @@ async def _fold_create(gateway: Gateway, request: web.BaseRequest, target: Targe
         return Message(message, True, fields | {"why": "stateful", "conversation": ""})
     if mode == "off":
         return Message(message, True, fields | {"why": "off", "action": "off"})
-    life = Life(asked, mode, calls=1)
-    if await measure.fits_by_size(gateway, place, asked) and place.model == asked.model:
-        sent = Ready(life, Visit(place, fit_proven=True), ladder.unchanged_attempt(asked, place.model, place.window, 0))
-        return Message(message, True, fields | {"why": "proven", "basis": "bytes"}, sent)
-    task = await measure.task_for(gateway, place, asked)
-    planned = await gateway.pool.run(lambda: _plan(task), size_bytes=len(raw))
-    sent = Ready(life, Visit(place, task), planned.attempt)
-    fields |= fields_of(planned)
-    if mode == "observe":
-        return Message(message, True, fields | {"why": "observe", "action": "observe"}, sent)
-    fields["action"] = "fold" if planned.attempt.altered else "none"
-    return Message(_text_to_send(message, asked, place, planned), True, fields, sent)
+    asking = await ask(gateway, asked, mode, place)
+    return Message(_text_to_send(message, asking.ready), True, fields | asking.fields(), asking)
 
 
 def _fields_before_counting(request: web.BaseRequest, asked: Conversation, place: Place, mode: Mode) -> dict[str, Any]:
@@ -128,13 +105,14 @@ def _fields_before_counting(request: web.BaseRequest, asked: Conversation, place
     }
 
 
-def _text_to_send(message: str, asked: Conversation, place: Place, planned: Planned) -> str:
-    """Return the client's message if nothing is changed in it, else the message with the planned attempt."""
-    attempt = planned.attempt
-    if attempt.draft is None and attempt.output is None and not asked.rewritten and place.model == asked.model:
+def _text_to_send(message: str, ready: Ready) -> str:
+    """Return the client's message if nothing is changed in it, else the message of the attempt."""
+    attempt, visit, asked = ready.attempt, ready.visit, ready.life.request
+    if attempt.body is asked.raw and not asked.rewritten:
         return message
-    log.info("message_folded", upstream=place.target.name, tokens_before=planned.task.prompt, tokens_after=attempt.prompt,
-             turns_folded=attempt.turns_folded)  # fmt: skip
+    if attempt.altered:
+        log.info("message_folded", upstream=visit.place.upstream, tokens_before=visit.counted.prompt,
+                 tokens_after=attempt.prompt, turns_folded=attempt.turns_folded)  # fmt: skip
     return attempt.body.decode()
 
 
@@ -159,26 +137,3 @@ def _mode(request: web.BaseRequest, route: Route) -> Mode:
         return mode_of(request, route)
     except ClientError:
         return route.mode
-
-
-def _plan(task: Task) -> Planned:
-    """Make the first attempt of a counted message. Slow for a long conversation."""
-    attempt = ladder.first_attempt(task)
-    return Planned(task, attempt, contents_of(task, attempt))
-
-
-def fields_of(planned: Planned) -> dict[str, Any]:
-    """Return the fields of a turn's record that describe what was sent."""
-    task, attempt, seen = planned
-    return {
-        "why": why_enforced(task.request, attempt, fit_proven=False),
-        "window": attempt.window,
-        "reserve": task.output_of(attempt) or task.reserve,
-        "tokens_before": task.prompt,
-        "tokens_after": attempt.prompt,
-        "basis": task.basis,
-        "turns_folded": attempt.turns_folded,
-        "steps": attempt.steps,
-        "lost": seen.lost,
-        "parts": seen.parts,
-    }

@@ -11,8 +11,8 @@ from gateway.serve import key_models
 from gateway.serve.endpoints.passthrough import only_model
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.body import READS_FASTER
-from gateway.serve.sockets.socket_events import NotServed
-from gateway.serve.sockets.socket_fold import speaks_responses
+from gateway.serve.sockets.events import NotServed
+from gateway.serve.sockets.fold import speaks_responses
 from gateway.upstream.client import Target
 from gateway.wire.model_name import models_in_message, with_names
 

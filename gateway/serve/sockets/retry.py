@@ -8,21 +8,18 @@ from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from typing import Final
 
-import msgspec
-
 from gateway.context.life.events import ReplyCame
 from gateway.context.life.replies import Refusal, Reply
-from gateway.context.life.states import Ended, Ready, Received, State
+from gateway.context.life.states import Ready
 from gateway.context.life.transitions import advance
 from gateway.observe.exchange import Call
 from gateway.serve.answers.answer import LONGEST_HEAD, LONGEST_HOLD_S
 from gateway.serve.gateway import Gateway
 from gateway.serve.record import LONGEST_NAME
-from gateway.serve.request.contents import AttemptContents, contents_of
-from gateway.serve.request.decisions import DECISIONS
-from gateway.serve.sockets.socket_events import ERROR, Frame
-from gateway.serve.sockets.socket_fold import Planned, fields_of
-from gateway.serve.sockets.socket_turns import Turns
+from gateway.serve.request.decisions import run_decisions
+from gateway.serve.sockets.asking import SOCKET_DECISIONS, Asking
+from gateway.serve.sockets.events import ERROR, Frame
+from gateway.serve.sockets.turns import Turns
 from gateway.upstream.client import Target
 from gateway.upstream.refusals import refusal_from
 from gateway.wire.responses import RESPONSES
@@ -32,16 +29,6 @@ FAILURES: Final = frozenset({ERROR, "response.failed", ""})
 """Types of events that may refuse a message; some relays send an error without a type."""
 REFUSED: Final = 400
 """The status of a refusal over HTTP. An event on a socket has no status of its own."""
-
-
-class Asking(msgspec.Struct):
-    """A message whose answer has not begun. Implements `Decidable` for decisions."""
-
-    gateway: Gateway
-    request_id: str
-    state: Ready
-    """What was sent."""
-    contents: AttemptContents | None = None
 
 
 class Retries:
@@ -54,13 +41,13 @@ class Retries:
         self._held: list[Frame] = []
         self._deadline: float | None = None
 
-    def watch(self, state: Ready, room: ExitStack) -> None:
+    def watch(self, asking: Asking, room: ExitStack) -> None:
         """Watch a message that is sent, unless an earlier one is unanswered. ``room`` holds its bytes until its answer begins."""
         if self._turns.count > 1:
             self._forget()
             room.close()
             return
-        self._asking, self._room = Asking(self._gateway, self._gateway.request_id(), state), room
+        self._asking, self._room = asking, room
 
     @property
     def patience_s(self) -> float | None:
@@ -99,24 +86,18 @@ class Retries:
             refusal = refusal_from(self._target.provider, RESPONSES, 200, raw)
             if refusal is None:
                 return False
-            following = await _state_after(asking, refusal, raw)
+            refused = advance(asking.state, ReplyCame(Reply(REFUSED, refusal, raw)))
+            following = await run_decisions(asking, refused, SOCKET_DECISIONS)
             if not isinstance(following, Ready) or self._asking is not asking:
                 return False
-            self._turns.add_retry(_call(asking.state, self._target, refusal), _fields(asking, following))
+            call = _call(asking.ready, self._target, refusal)
+            asking.state = following
+            self._turns.add_retry(call, asking.fields())
         except Exception as error:  # noqa: BLE001  # promise 6: the client gets the refusal
             self._gateway.failed("ladder", error)
             return False
-        asking.state = following
         await self._send(following.attempt.body.decode())
         return True
-
-
-async def _state_after(asking: Asking, refusal: Refusal, said: bytes) -> State:
-    """Return the state after a refusal: `Ready` with a smaller attempt, or an end."""
-    state = advance(asking.state, ReplyCame(Reply(REFUSED, refusal, said)))
-    while not isinstance(state, Received | Ready | Ended):
-        state = advance(state, await DECISIONS[type(state)](asking, state))
-    return state
 
 
 def _call(sent: Ready, target: Target, refusal: Refusal) -> Call:
@@ -129,11 +110,3 @@ def _call(sent: Ready, target: Target, refusal: Refusal) -> Call:
         tokens=sent.attempt.prompt if sent.visit.task is not None else None,
         rung=sent.attempt.rung,
     )
-
-
-def _fields(asking: Asking, ready: Ready) -> dict[str, object]:
-    """Return the fields of the record that describe the smaller message."""
-    task, attempt = ready.visit.task, ready.attempt
-    assert task is not None
-    planned = Planned(task, attempt, contents_of(task, attempt, asking.contents))
-    return {**fields_of(planned), "action": "retry", "refusals": ready.life.refusals}
