@@ -77,7 +77,8 @@ _DATE: Final = re.compile(
 )
 _DIGIT: Final = re.compile(r"\d")
 _OF_SYMBOLS: Final = re.compile(r"[_@/\\:.]")
-_ADDRESS: Final = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_ADDRESS: Final = re.compile(r"[\w.+-]+@(?:[\w-]+\.)+[^\W\d_][\w-]*")
+"""An e-mail address. The version of a package (``react@18.2.0``) ends in a number."""
 _PLACE: Final = re.compile(r"((?!\d+\.)[^:]+\.[A-Za-z]\w{0,5}):(\d+)(?:$|:(.*))")
 """A row of a file, as searches and compilers write it, and the first word of the row. This word is not read as a place in its turn: a token
 may have thousands of colons."""
@@ -195,8 +196,8 @@ def _shape_of_letters(bare: str) -> Shape:
 
 
 def is_address(key: str) -> bool:
-    """Return whether a word, given by its key, is an e-mail address or the like."""
-    return "@" in key
+    """Return whether a word, given by its key, is an e-mail address."""
+    return "@" in key and _ADDRESS.fullmatch(key) is not None
 
 
 _FILE: Final = re.compile(r"[^:]*/[^:/]*\.[a-z]\w{0,5}")
