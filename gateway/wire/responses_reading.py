@@ -175,7 +175,7 @@ def _views_of(items: Sequence[Piece]) -> Iterator[OriginatedView]:
             only_reasoning = only_reasoning and kind == "reasoning"
             if kind in hosted.ITEMS:
                 yield _assistant(items, group, before), ItemOrigin(tuple(group[:-1]))
-                yield hosted.result(kind, item.value, call_id(item.value)), ItemOrigin((at,))
+                yield {**hosted.result(kind, item.value, call_id(item.value)), CONTINUES: 1}, ItemOrigin((at,))
                 group, before = [], before + 2
         else:
             yield _single(part, item.value), ItemOrigin((at,))

@@ -342,6 +342,25 @@ async def test_the_reply_that_a_message_answers_is_still_there(fold, before):
     assert chats[-1].messages[-2:] == [assistant(reply), user("The second one, please.")]
 
 
+async def test_a_large_reply_and_a_large_question_leave_room_for_what_the_user_wants(fold):
+    """Both together would fill the room, and nothing would say what was said before."""
+    wishes = [
+        "Always call me Captain Birdwhistle, please.",
+        "Never use semicolons in your letters to me.",
+        "Please give all prices in crowns from now on.",
+        "My daughter is allergic to hazelnuts, so no nuts in any recipe.",
+    ]
+    talk = [[user(wish), assistant("Noted.")] for wish in wishes] + [
+        [user(words(40, n)), assistant(words(120, n))] for n in range(20)
+    ]
+    question = user(words(2400, 1))
+    asked = [*itertools.chain.from_iterable(talk), user("More."), assistant(words(1700, 2)), question]
+    _, chats = await fold(asked)
+    sent = said(chats[-1].messages)
+    assert [wish for wish in wishes if wish not in sent] == []
+    assert text_of(question) in sent
+
+
 async def test_119_thirty_growing_turns_keep_their_prefix(gateway):
     """With recall off: at most 3 breaks, and nine tenths of what was sent last stand in front of what is sent next."""
     async with StandIn(window=WINDOW) as standin:

@@ -77,9 +77,11 @@ _DATE: Final = re.compile(
 )
 _DIGIT: Final = re.compile(r"\d")
 _OF_SYMBOLS: Final = re.compile(r"[_@/\\:.]")
-_ADDRESS: Final = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_ADDRESS: Final = re.compile(r"[\w.+-]+@(?:[\w-]+\.)+[^\W\d_][\w-]*")
+"""An e-mail address. The version of a package (``react@18.2.0``) ends in a number."""
 _PLACE: Final = re.compile(r"((?!\d+\.)[^:]+\.[A-Za-z]\w{0,5}):(\d+)(?:$|:(.*))")
-"""A row of a file, as searches and compilers write it, and the first word of the row."""
+"""A row of a file, as searches and compilers write it, and the first word of the row. This word is not read as a place in its turn: a token
+may have thousands of colons."""
 _NUMBER: Final = re.compile(r"\d[\d.,]*%?")
 # Scripts written without spaces, and Korean, whose words end in particles: each pair of neighbouring characters is one word.
 _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff]+")
@@ -139,12 +141,9 @@ class Lexicon:
             return (*_unspaced(run[0]), *self(_UNSPACED.sub(" ", bare)))
         shape = _shape(bare)
         if shape is IDENT and ":" in bare and (place := _PLACE.fullmatch(bare)):
-            return tuple([word for part in place.groups("") for word in self._read(part)])
-        if not _IS_ORDINARY[shape]:
-            return (Word(bare.lower(), shape, len(bare) * _EXTRA_TOKENS[shape]),)
-        if not bare.isascii():
-            return (Word(stem(bare), shape, len(bare) * 0.12),)
-        return (Word(stem(bare), shape, 0.0),) if len(bare) > 2 else ()
+            parts = [part.strip(_EDGES) for part in place.groups("")]
+            return tuple([word for part in parts if part for word in _word(part, _shape(part))])
+        return _word(bare, shape)
 
 
 def lexicon_of(memory: Memory | None) -> Words:
@@ -155,6 +154,15 @@ def lexicon_of(memory: Memory | None) -> Words:
 def words(text: str, memory: Memory | None = None) -> tuple[Word, ...]:
     """Return the words of a text that can be facts, each once, in the order of their first place."""
     return lexicon_of(memory)(text)
+
+
+def _word(bare: str, shape: Shape) -> tuple[Word, ...]:
+    """Return the word of a token with this shape; nothing for a short plain word."""
+    if not _IS_ORDINARY[shape]:
+        return (Word(bare.lower(), shape, len(bare) * _EXTRA_TOKENS[shape]),)
+    if not bare.isascii():
+        return (Word(stem(bare), shape, len(bare) * 0.12),)
+    return (Word(stem(bare), shape, 0.0),) if len(bare) > 2 else ()
 
 
 def _unspaced(run: str) -> Iterator[Word]:
@@ -188,8 +196,8 @@ def _shape_of_letters(bare: str) -> Shape:
 
 
 def is_address(key: str) -> bool:
-    """Return whether a word, given by its key, is an e-mail address or the like."""
-    return "@" in key
+    """Return whether a word, given by its key, is an e-mail address."""
+    return "@" in key and _ADDRESS.fullmatch(key) is not None
 
 
 _FILE: Final = re.compile(r"[^:]*/[^:/]*\.[a-z]\w{0,5}")

@@ -413,11 +413,11 @@ class LinePool:
         for reading in self.readings.values():
             if reading.tool:
                 rows = [line.words for line in reading.lines]
-                in_result = {
-                    weights.ADDRESS_IN_RESULT: {word.key for row in rows for word in row if word in addresses},
-                    weights.FOUND_FILE: {row[0].key for row in rows if row and row[0] in files},
-                }
-                for factor, keys in in_result.items():
+                in_result = (
+                    (weights.ADDRESS_IN_RESULT, {word.key for row in rows for word in row if word in addresses}),
+                    (weights.FOUND_FILE, {row[0].key for row in rows if row and row[0] in files}),
+                )
+                for factor, keys in in_result:
                     if len(keys) <= weights.MOST_FOUND_IN_RESULT:
                         found.update(dict.fromkeys(keys, factor))
         return found

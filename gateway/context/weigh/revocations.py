@@ -24,6 +24,10 @@ LEAST_RARITY: Final = 0.1
 """The least rarity of a word that counts as shared. More common words cost time and say nothing: a tenth of a point is half of a word
 of change."""
 
+MOST_SHARED_RARITY: Final = 100.0
+"""The most that shared words count, as the sum of their rarities. It changes no probability: a sentence that shares so much has all of it. Chosen
+so that the odds stay a finite number: in Chinese a sentence has up to 359 words."""
+
 
 class Revocations:
     """The candidates of one folded part, for wishes at some positions."""
@@ -87,7 +91,10 @@ class Revocations:
                     if at > last:
                         shared[at] = shared.get(at, 0.0) + share * rarity
         odds = {at: self._odds[at] for at in self._strong if at > last}
-        odds |= {at: self._odds[at] * exp(weights.CHANGE_SHARPNESS * each) for at, each in shared.items()}
+        odds |= {
+            at: self._odds[at] * exp(weights.CHANGE_SHARPNESS * min(each, MOST_SHARED_RARITY))
+            for at, each in shared.items()
+        }
         without_words = self._sums[bisect_left(self._negative, -last)]
         total = 1.0 + without_words + fsum([each - self._odds[at] for at, each in odds.items()])
         return {at: each / total for at, each in odds.items() if each >= weights.LEAST_CHANGE_PROBABILITY * total}

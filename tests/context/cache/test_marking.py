@@ -1,11 +1,12 @@
 """Marks stand where the next request will begin like this one."""
 
+import orjson
 import pytest
 
 from gateway.context import frames
 from gateway.context.cache.marking import BREAKPOINT_STYLE, CACHE_CONTROL_STYLE, MOST_MARKS, mark_positions, marked
 from gateway.context.write import note
-from gateway.wire.message import CONTINUES
+from gateway.wire.formats import FORMATS
 
 SYSTEM = {"role": "system", "content": "Be kind."}
 NOTE = frames.framed(frames.HEAD, "user: Never on Fridays.")
@@ -46,17 +47,40 @@ def test_a_tool_result_is_marked_where_the_api_allows_it() -> None:
     assert marked(messages, BREAKPOINT_STYLE)[-1] is messages[-1]
 
 
-def test_the_result_of_a_providers_tool_inside_an_answer_is_not_marked() -> None:
-    """No request ended there."""
-    call = {"id": "s1", "type": "custom", "custom": {"name": "find", "input": ""}}
-    answer = [
-        {"role": "assistant", "content": "", "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "s1", "content": "found", CONTINUES: 1},
-        {"role": "assistant", "content": "So it is.", CONTINUES: 2},
-    ]
-    messages = [user("one"), *answer, user("two")]
+ANSWERED_WITH_A_TOOL = {
+    "/v1/messages": (
+        "messages",
+        [
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "mcp_tool_use", "id": "m1", "name": "find", "server_name": "s", "input": {}},
+                    {"type": "mcp_tool_result", "tool_use_id": "m1", "content": "found"},
+                    {"type": "text", "text": "So it is."},
+                ],
+            }
+        ],
+    ),
+    "/v1/responses": (
+        "input",
+        [
+            {"type": "mcp_call", "id": "m1", "name": "find", "server_label": "s", "arguments": "{}", "output": "found"},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "So it is."}]},
+        ],
+    ),
+}
+"""By the path of an API the name of its conversation, and an answer in which a tool of the provider ran."""
 
-    assert [index for index, _ in mark_positions(messages)] == [0, 4]
+
+@pytest.mark.parametrize("path", ANSWERED_WITH_A_TOOL)
+def test_the_result_of_a_providers_tool_inside_an_answer_is_not_marked(path: str) -> None:
+    """No request ended there: the one before ended with the user's message."""
+    name, answer = ANSWERED_WITH_A_TOOL[path]
+    request = FORMATS[path].parse(orjson.dumps({"model": "m", name: [user("one"), *answer, user("two")]}))
+    assert request is not None
+    assert len(request.messages) == 5
+
+    assert [index for index, _ in mark_positions(request.messages)] == [0, 4]
 
 
 @pytest.mark.parametrize("style", [BREAKPOINT_STYLE, CACHE_CONTROL_STYLE], ids=lambda style: style.member)

@@ -55,6 +55,10 @@ def test_a_place_in_a_file_is_the_file_and_the_row(text: str, keys: list[str]) -
     assert [word.key for word in words(text)] == keys
 
 
+def test_a_token_of_any_number_of_places_is_read_as_one() -> None:
+    assert [word.key for word in words("a.py:1:" * 100_000)][:2] == ["a.py", "1"]
+
+
 def test_scripts_without_spaces_are_read_in_pairs() -> None:
     """A question meets its answer in Chinese too."""
     asked, told = ({word.key for word in words(text)} for text in ("我的航班号是什么?", "航班号 MU5137 已确认。"))

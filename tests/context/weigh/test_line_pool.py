@@ -195,3 +195,14 @@ def test_of_an_agent_that_works_on_its_own_what_few_rows_of_a_result_found_has_a
 
     few, many = (worth_of_first_row(number) for number in (MOST_FOUND_IN_RESULT, MOST_FOUND_IN_RESULT + 1))
     assert few > 5 * many
+
+
+@pytest.mark.parametrize("row", ["@functools.cache", "react@18.2.0"])
+def test_what_only_looks_like_an_address_has_no_higher_worth_in_a_result(row: str) -> None:
+    """Files that an agent reads have decorators, and versions of packages."""
+    steps = [result(f"step {number} fine") for number in range(9)]
+
+    def worth_in_result(text: str) -> float:
+        return worth(pool(result(text), said("user", "Go on."), *steps), 0)
+
+    assert worth_in_result("ann@example.com") > 3 * worth_in_result(row)

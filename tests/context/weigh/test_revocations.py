@@ -84,3 +84,11 @@ def test_a_doubtful_wish_comes_after_other_wishes_or_after_what_makes_it_doubtfu
 
     assert order(before)[0] == doubtful
     assert order(after)[0] in {plain, change}
+
+
+def test_sentences_that_share_hundreds_of_rare_words_have_a_probability() -> None:
+    """A long Chinese sentence has a word for each pair of its characters; a person may paste it again."""
+    wish = "以后请不要" + "".join(map(chr, range(0x4E00, 0x4E00 + 340)))
+    found = pool(("user", wish), *ASIDES, ("user", wish), ("assistant", "好的。"))
+
+    assert 0.5 < sum(Revocations(found, [0]).of(0).values()) <= 1
