@@ -21,7 +21,7 @@ pytestmark = [
 
 @pytest.mark.parametrize(
     ("framework", "scale", "statuses"),
-    [("llamaindex", 1.0, [200]), ("pydantic-ai", 1.0, [200]), ("pydantic-ai", 2.5, [400, 200])],
+    [("llamaindex", 1.0, [200]), ("pydantic-ai", 1.0, [200]), ("pydantic-ai", 3.5, [400, 200])],
 )
 async def test_a_conversation_that_is_too_long_is_answered(framework: str, scale: float, statuses: list[int]) -> None:
     async with StandIn(window=WINDOW, scale=scale) as standin:
