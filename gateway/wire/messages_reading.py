@@ -1,7 +1,7 @@
 """Read a body of the Anthropic Messages format as views of its messages.
 
-One user message with tool results becomes several views: one per result, and one for the user's words. So does an answer with results of
-the server's tools (`gateway.wire.hosted`): one per result, and one for everything up to it. Blocks that the core must not touch
+A user message with tool results becomes several views: one for each result, and one for the user's words. An answer with results of the
+server's tools (`gateway.wire.hosted`) becomes several views, too: one for each result, and one for the blocks before it. Blocks that the core must not touch
 (compactions, the thinking of the current tool loop) are `Opaque` parts.
 """
 

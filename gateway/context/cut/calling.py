@@ -1,6 +1,6 @@
 """Whether a conversation is a chat, an agent's, or that of an agent that works on its own: by how much of it are calls and results.
 
-This decides where the cut stands and how the room is shared. Which lines of the folded part are kept is decided by the calls in that part
+This decides where the cut is and how the room is shared. Which lines of the folded part are kept is decided by the calls in that part
 alone (`LinePool.has_many_calls`), so that a digest stays the same until the cut moves.
 """
 

@@ -14,7 +14,7 @@ from gateway.context.cut.policy import Policy
 from gateway.context.cut.rungs import FOLD, Rung
 from gateway.context.cut.summary import Summary
 from gateway.context.cut.turns import Structure, call_ids, result_id
-from gateway.context.cut.units import Cut, Room, Unit
+from gateway.context.cut.units import Cut, Room, Unit, newest_question
 from gateway.wire.facts import Interned, facts_of
 from gateway.wire.memory import Memory
 from gateway.wire.message import RESULT_ROLES, Message, text_of, texts
@@ -110,9 +110,10 @@ def id_tokens(message: Message, text: CountText) -> int:
 
 
 class Question(NamedTuple):
-    """The user messages of a turn, by index, and the cut under which the turn began: only what it folds is quoted for them."""
+    """The user messages of a turn, and the cut when the turn began. Only messages that this cut folds are quoted for them."""
 
     indices: tuple[int, ...]
+    """The positions of the messages in the conversation."""
     cut: Cut
 
 
@@ -166,7 +167,7 @@ def lay_out(source: Source) -> Layout:
     """Decide where the conversation is cut."""
     room = _room_of(source)
     units = _units(source, room)
-    question = next((position for position in range(len(units) - 1, -1, -1) if units[position].step < 0), -1)
+    question = newest_question(units)
     ends_with_question = _ends_with_question(units, question)
     if source.rung.newest_only:
         cut = Cut(first_kept=max(len(units) - 1, 0))

@@ -5,6 +5,7 @@ sent, and a digest replaces them. Units after it are *kept*: in full, *trimmed* 
 *stubbed* (tool results are reduced to a stub).
 """
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -25,6 +26,11 @@ class Unit(NamedTuple):
     """With each result reduced to a stub."""
     can_end_request: bool = True
     """User messages and tool results can be the end of a request; a plain answer cannot."""
+
+
+def newest_question(units: Sequence[Unit]) -> int:
+    """Return the position of the newest unit with user messages; -1 without one."""
+    return next((position for position in range(len(units) - 1, -1, -1) if units[position].step < 0), -1)
 
 
 class Cut(msgspec.Struct, frozen=True):

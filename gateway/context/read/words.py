@@ -82,6 +82,8 @@ _ADDRESS: Final = re.compile(r"[\w.+-]+@(?:[\w-]+\.)+[^\W\d_][\w-]*")
 _PLACE: Final = re.compile(r"((?!\d+\.)[^:]+\.[A-Za-z]\w{0,5}):(\d+)(?:$|:(.*))")
 """A row of a file, as searches and compilers write it, and the first word of the row. This word is not read as a place in its turn: a token
 may have thousands of colons."""
+_FILE: Final = re.compile(r"[^:]*/[^:/]*\.[a-z]\w{0,5}")
+"""The path of a file in a folder."""
 _NUMBER: Final = re.compile(r"\d[\d.,]*%?")
 # Scripts written without spaces, and Korean, whose words end in particles: each pair of neighbouring characters is one word.
 _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff]+")
@@ -198,9 +200,6 @@ def _shape_of_letters(bare: str) -> Shape:
 def is_address(key: str) -> bool:
     """Return whether a word, given by its key, is an e-mail address."""
     return "@" in key and _ADDRESS.fullmatch(key) is not None
-
-
-_FILE: Final = re.compile(r"[^:]*/[^:/]*\.[a-z]\w{0,5}")
 
 
 def is_file(key: str) -> bool:

@@ -1,9 +1,9 @@
 """The lines of a folded part, as the searches in them see them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
-from gateway.context.read.line import Line, MessageLines
+from gateway.context.read.line import SENTENCE, Line, MessageLines
 from gateway.context.weigh.tally import Tally
 
 
@@ -26,3 +26,22 @@ class FoldedLines(Protocol):
     def rarity(self) -> Mapping[str, float]: ...
     @property
     def outdated(self) -> frozenset[int]: ...
+
+
+def user_messages_of(pool: FoldedLines) -> list[MessageLines]:
+    """Return the messages of the user."""
+    return [reading for reading in pool.readings.values() if reading.role == "user"]
+
+
+def sentences_of(pool: FoldedLines, reading: MessageLines) -> Iterator[tuple[int, Line]]:
+    """Yield the whole sentences of a message, each with its position."""
+    for position, line in zip(pool.positions[reading.message], reading.lines, strict=True):
+        if line.kind is SENTENCE and line.share == 1.0:
+            yield position, line
+
+
+def reply_to(pool: FoldedLines, message: int) -> MessageLines | None:
+    """Return the assistant's message right after a message; None if another one follows, or none."""
+    rank = pool.rank[message] + 1
+    after = pool.readings[pool.order[rank]] if rank < len(pool.order) else None
+    return after if after is not None and after.role == "assistant" else None

@@ -13,8 +13,7 @@ from typing import Final
 
 from gateway.context import weights
 from gateway.context.read import wishes
-from gateway.context.read.line import SENTENCE
-from gateway.context.weigh.folded_lines import FoldedLines
+from gateway.context.weigh.folded_lines import FoldedLines, reply_to, sentences_of, user_messages_of
 
 MOST_CANDIDATES: Final = 400
 """Sentences of the user that are compared with wishes, those that sound most like a change. Chosen to bound the time: the longest of the
@@ -42,10 +41,8 @@ class Revocations:
         """By rare content word of these wishes its rarity."""
         points = {
             position: _change_points(line.wish_cues)
-            for reading in pool.readings.values()
-            if reading.role == "user"
-            for position, line in zip(pool.positions[reading.message], reading.lines, strict=True)
-            if line.kind is SENTENCE and line.share == 1.0
+            for reading in user_messages_of(pool)
+            for position, line in sentences_of(pool, reading)
         }
         candidates = sorted(nlargest(MOST_CANDIDATES, points, key=points.__getitem__))
         self._odds = {
@@ -65,10 +62,9 @@ class Revocations:
         with_word: dict[str, list[int]] = {}
         near_word: dict[str, list[int]] = {}
         for message in dict.fromkeys([pool.message_of[position] for position in self._odds]):
-            after = pool.order[pool.rank[message] + 1 : pool.rank[message] + 2]
-            nearby = [message, *[index for index in after if pool.readings[index].role == "assistant"]]
+            nearby = [pool.readings[message], reply_to(pool, message)]
             keys = wanted.intersection(
-                [word.key for index in nearby for at in pool.positions[index] for word in pool.lines[at].words]
+                [word.key for reading in nearby if reading for line in reading.lines for word in line.words]
             )
             for position in pool.positions[message] if keys else ():
                 if position in self._odds:

@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 
 from gateway.context import weights
 from gateway.context.read import wishes
-from gateway.context.read.line import SENTENCE, Line
+from gateway.context.read.line import Line
 from gateway.context.read.words import NAME, Word, Words, lexicon_of, stem
-from gateway.context.weigh.folded_lines import FoldedLines
+from gateway.context.weigh.folded_lines import FoldedLines, reply_to, sentences_of, user_messages_of
 from gateway.context.weigh.revocations import Revocations
 
 OPENING_TOKENS: Final = 12
@@ -76,11 +76,12 @@ def _in_order(
     So a doubtful wish gives way, or what may revoke it comes, too. ``revocations`` always come before their wishes.
     """
     doubt = weights.DOUBT
-    values = {wish.position: wish.value - doubt * fsum(probabilities.get(wish.position, {}).values()) for wish in found}
-    doubted: dict[int, list[tuple[int, float]]] = {}
-    for wish in found:
-        for revocation, probability in probabilities.get(wish.position, {}).items():
-            doubted.setdefault(revocation, []).append((wish.position, probability))
+    revoked_by = {wish.position: probabilities.get(wish.position, {}) for wish in found}
+    values = {wish.position: wish.value - doubt * fsum(revoked_by[wish.position].values()) for wish in found}
+    revokes: dict[int, list[tuple[int, float]]] = {}
+    for wish, its_revocations in revoked_by.items():
+        for revocation, probability in its_revocations.items():
+            revokes.setdefault(revocation, []).append((wish, probability))
     heap = [(-value, position) for position, value in values.items()]
     heapify(heap)
     order: dict[int, None] = {}
@@ -92,16 +93,11 @@ def _in_order(
         if position in revocations:
             show(revocations[position])
         order[position] = None
-        changed = [
-            *doubted.get(position, ()),
-            *(probabilities.get(position, {}).items() if position in is_wish else ()),
-        ]
-        for other, probability in changed:
+        for other, probability in (*revokes.get(position, ()), *revoked_by.get(position, {}).items()):
             if other not in order:
                 values[other] = values.get(other, 0.0) + doubt * probability
                 heappush(heap, (-values[other], other))
 
-    is_wish = {wish.position for wish in found}
     while heap:
         negative, position = heappop(heap)
         if -negative == values[position]:
@@ -141,7 +137,7 @@ class _Finder:
     def __init__(self, pool: FoldedLines) -> None:
         self._pool = pool
         self.criteria = _criteria_of(pool)
-        self._user_messages = [reading for reading in pool.readings.values() if reading.role == "user"]
+        self._user_messages = user_messages_of(pool)
         self._words = lexicon_of(None)
 
     def ranked_wishes(self) -> list[_Wish]:
@@ -154,8 +150,8 @@ class _Finder:
         candidates = [
             (position, line, reply, assent_points * assents)
             for reading, reply, assents in zip(self._user_messages, replies, assented, strict=True)
-            for position, line in zip(self._pool.positions[reading.message], reading.lines, strict=True)
-            if line.kind is SENTENCE and line.share == 1.0 and position not in outdated
+            for position, line in sentences_of(self._pool, reading)
+            if position not in outdated
         ]
         # Most requests to an agent have the same classes of words, so these say little. In a chat hardly any class is common,
         # and the common ones are the best evidence: there each has its full weight.
@@ -208,10 +204,8 @@ class _Finder:
 
     def _reply(self, message: int) -> "_Reply":
         """Return the beginning of the assistant's reply to a message."""
-        rank = self._pool.rank[message] + 1
-        after = self._pool.readings[self._pool.order[rank]] if rank < len(self._pool.order) else None
-        answers = after is not None and after.role == "assistant"
-        return _Reply(after.lines[0].text[:REPLY_CHARACTERS] if after is not None and answers else "", self._words)
+        reply = reply_to(self._pool, message)
+        return _Reply(reply.lines[0].text[:REPLY_CHARACTERS] if reply is not None else "", self._words)
 
 
 class _Reply:

@@ -1,6 +1,7 @@
 """The kept messages of a fold, each in its form: in full, trimmed, or with tool results as stubs."""
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Final
 
 from gateway.context.cut.layout import Layout, Source, stub_tokens, tokens_of_characters, trimmed_result_tokens
@@ -21,6 +22,8 @@ def kept_messages(source: Source, layout: Layout) -> dict[int, Message]:
     left_out = set(layout.left_out)
     untouched = kept_whole(source) | set(question_of(source))
     questions = {unit.turn: unit.indices for unit in layout.units if unit.step < 0}
+    # With the words of the current question, old messages would change with every question.
+    words_in_turn = cache(lambda turn: words_of_question(source, questions.get(turn, ())))
     kept = {index: source.messages[index] for index in source.structure.pinned}
     for position, unit in enumerate(layout.units):
         if unit.indices[0] in left_out:
@@ -35,10 +38,8 @@ def kept_messages(source: Source, layout: Layout) -> dict[int, Message]:
             if limit < cost:
                 # `shrink_message` counts without call ids, which it cannot shorten.
                 tokens = limit - cost + source.cost_without_ids(kept[index])
-                # With the words of the current question, old messages would change with every question.
-                question_words = words_of_question(source, questions.get(unit.turn, ()))
                 kept[index] = shrink_message(
-                    kept[index], tokens, source.counter, question_words, thorough=source.thorough
+                    kept[index], tokens, source.counter, words_in_turn(unit.turn), thorough=source.thorough
                 )
     return kept
 

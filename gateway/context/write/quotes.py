@@ -78,8 +78,8 @@ def _current_quote(
 
     1. A question with an allowance: its quotes may fill the free room.
     2. A request with an allowance: it gets quotes if the folded part has enough of what it asks.
-    3. Any other message, and a request for which nothing is found: in an agent's conversation its quotes stay for many requests, so they must be small, unless the
-       folded part is so long that the digest says little of it.
+    3. Any other message, and a request for which nothing is found: its quotes are small, because in an agent's conversation they stay
+       for many requests. They are larger if the folded part is so long that the digest says little of it.
     """
     layout, ask = search.layout, ask_of(search.source, search.layout)
     allowed, free = allowance(ask), left - frames.JOINT_TOKENS

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from gateway.context.choose import lookup
 from gateway.context.cut.layout import Layout, Source
-from gateway.context.cut.units import Cut, Unit
+from gateway.context.cut.units import Cut, Unit, newest_question
 from gateway.context.weigh import speakers
 from gateway.context.write.asked import Ask, Kind, ask_of, set_aside_tokens
 from gateway.context.write.readings import FULLY_READ_CHARACTERS, skimmed_messages
@@ -76,8 +76,7 @@ def _steps_before(source: Source, layout: Layout, boundary: int) -> tuple[int, .
     """Return the messages of the kept units before a boundary, up to the first media. Turns with calls are long, so one may be set
     aside in part: its user messages stay, and its last step before the question, the report."""
     units, folded = layout.units, set(layout.folded)
-    question = next(position for position in range(len(units) - 1, -1, -1) if units[position].step < 0)
-    end = min(boundary, question - 1)
+    end = min(boundary, newest_question(units) - 1)
     kept = [(position, index) for position in range(end) for index in units[position].indices if index not in folded]
     end = next((position for position, index in kept if _has_media(source, index)), end)
     current = units[end].turn
@@ -128,10 +127,8 @@ def _kept_sums(layout: Layout) -> list[int]:
     """Return the running sums of the kept units' costs, up to the current question: the steps of its turn do not change what is
     set aside."""
     cut, first, units = layout.cut, layout.cut.first_kept, layout.units
-    end = len(units)
-    while end and units[end - 1].step >= 0:
-        end -= 1
-    return [0, *accumulate([_kept_cost(cut, position, unit) for position, unit in enumerate(units[first:end], first)])]
+    kept = enumerate(units[first : newest_question(units) + 1], first)
+    return [0, *accumulate([_kept_cost(cut, position, unit) for position, unit in kept])]
 
 
 def _kept_cost(cut: Cut, position: int, unit: Unit) -> int:
