@@ -61,9 +61,8 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
     # A model that is no text names none of several upstreams, which `forward` tells the client.
     if asked is None or (not asked.model and "model" in asked.head and len(setup.targets) > 1):
         return await forward(gateway, request, raw)
-    key_models.check_model(request, asked.model)
     if arrival.key is not None:
-        await key_models.check_other_models(gateway, request, asked.raw)
+        await key_models.check_conversation(gateway, request, asked)
         await key_limits.reserve_for(gateway, arrival, asked, setup.settings)
     if compact.wants_compaction(asked):
         return await compact.compact_conversation(gateway, request, raw, asked)

@@ -118,7 +118,7 @@ class Record(msgspec.Struct, eq=False):
         arrival = self.arrival
         total_s = time.perf_counter() - arrival.started
         return Exchange.passed(
-            self.arrival.ensure_id(gateway),
+            arrival.ensure_id(gateway),
             self.why,
             self.status,
             error=self.error,

@@ -14,5 +14,5 @@ How work is done beside the event loop:
 
 - `pool`: threads for work that takes long.
 - `tasks`: background tasks.
-- `freeing`, `garbage`: free memory without delaying requests.
+- `freeing`, `garbage`: free memory without delaying requests. `newest`: memories of bounded size.
 """

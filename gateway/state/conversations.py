@@ -6,7 +6,7 @@ its newest messages.
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -16,6 +16,7 @@ from gateway.context.life.lessons import ConversationBilled, ConversationSeen
 from gateway.state import facts
 from gateway.state.facts import Fact, Owner, SmallerSize
 from gateway.state.forgetting import Forgotten
+from gateway.state.newest import keep_newest
 from gateway.state.store.values import pack
 from gateway.state.stored_facts import StoredFacts
 
@@ -53,13 +54,13 @@ class Conversations:
             value = self._stored.decoded("usage", found.get(key), facts.read_usage)
             if value is not None:
                 anchor = Anchor(covered, value["billed"], value["fixed"])
-                _remember(self._anchors, key, anchor)
+                keep_newest(self._anchors, key, anchor, CONVERSATIONS)
                 return anchor
         return None
 
     def set_anchor(self, lesson: ConversationBilled) -> None:
         """Keep the bill of a conversation."""
-        _remember(self._anchors, lesson.conversation, lesson.anchor)
+        keep_newest(self._anchors, lesson.conversation, lesson.anchor, CONVERSATIONS)
         value = pack(facts.VERSION, billed=lesson.anchor.billed, fixed=lesson.anchor.fixed)
         self._stored.put("usage", lesson.conversation, value, USAGE_TTL_S, lesson.scope)
 
@@ -73,7 +74,7 @@ class Conversations:
 
     def set_last_request(self, lesson: ConversationSeen) -> None:
         """Keep the facts about a conversation's last request."""
-        _remember(self._last_requests, lesson.conversation, lesson.last_request)
+        keep_newest(self._last_requests, lesson.conversation, lesson.last_request, CONVERSATIONS)
 
     async def smaller_size(self, owner: Owner, chain: Sequence[str], proven: int) -> int | None:
         """Return the size to which a conversation is folded; None without one. ``proven`` is the largest billed prompt: a size below it
@@ -94,7 +95,7 @@ class Conversations:
 
     def fold_smaller(self, scope: str, conversation: str, smaller: SmallerSize) -> None:
         """Keep the size to which a conversation is folded, until it expires."""
-        _remember(self._smaller, conversation, smaller)
+        keep_newest(self._smaller, conversation, smaller, CONVERSATIONS)
         self._stored.put("guess", conversation, facts.pack_smaller(smaller), smaller.until - self._clock(), scope)
 
     def end_smaller(self, owner: Owner, billed: int) -> None:
@@ -123,11 +124,4 @@ class Conversations:
         for key, stored in (await self._stored.get_many("guess", conversations)).items():
             read = self._stored.decoded("guess", stored, facts.read_smaller)
             if read is not None and not self._forgotten.covers(read.owner[:2], read.since):
-                _remember(self._smaller, key, read)
-
-
-def _remember(memory: "OrderedDict[str, Any]", key: str, value: Any) -> None:
-    memory[key] = value
-    memory.move_to_end(key)
-    while len(memory) > CONVERSATIONS:
-        memory.popitem(last=False)
+                keep_newest(self._smaller, key, read, CONVERSATIONS)

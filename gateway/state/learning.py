@@ -31,6 +31,7 @@ from gateway.state.conversations import Conversations
 from gateway.state.facts import Fact, Owner, Ratio, SmallerSize, StatedSize, Windows
 from gateway.state.forgetting import Forgotten
 from gateway.state.model_lists import ModelLists
+from gateway.state.newest import keep_newest
 from gateway.state.store.base import Store
 from gateway.state.stored_facts import StoredFacts
 from gateway.state.tasks import Tasks
@@ -292,10 +293,7 @@ class Learning:
 
     def _update(self, owner: Owner, **facts: Any) -> None:
         """Change some facts in memory; the least recently changed owner is dropped when there are too many."""
-        self._known[owner] = replace(self._facts_about(owner), **facts)
-        self._known.move_to_end(owner)
-        while len(self._known) > OWNERS:
-            self._known.popitem(last=False)
+        keep_newest(self._known, owner, replace(self._facts_about(owner), **facts), OWNERS)
 
     def _set_windows(self, owner: Owner, windows: Windows) -> None:
         """Change the facts about a window, in memory and in the store."""

@@ -20,6 +20,7 @@ from gateway.context.cut.summary import Summary
 from gateway.context.life import identity
 from gateway.context.life.identity import key_hash_in
 from gateway.context.summarise import transcript
+from gateway.state.newest import keep_newest
 from gateway.state.store.base import Store
 from gateway.state.store.values import pack, unpack
 from gateway.state.tasks import Tasks
@@ -296,10 +297,7 @@ class Summariser:
 
     def _remember(self, key: str, text: str) -> None:
         if text:
-            self._cached[key] = (text, self._clock() + CACHED_S)
-            self._cached.move_to_end(key)
-            while len(self._cached) > MOST_CACHED:
-                self._cached.popitem(last=False)
+            keep_newest(self._cached, key, (text, self._clock() + CACHED_S), MOST_CACHED)
 
 
 class Written(NamedTuple):
@@ -343,12 +341,9 @@ def _plan(job: SummaryJob, goal: SummaryGoal, earlier: Summary | None) -> Plan |
 
 def _entry(kept: "OrderedDict[tuple[str, str], Entry]", key: tuple[str, str], make: Callable[[], Entry]) -> Entry:
     """Return an existing or new entry; the least recently used is dropped when there are too many."""
-    if key not in kept:
-        kept[key] = make()
-    kept.move_to_end(key)
-    while len(kept) > MOST_ACCOUNTS:
-        kept.popitem(last=False)
-    return kept[key]
+    found = kept[key] if key in kept else make()
+    keep_newest(kept, key, found, MOST_ACCOUNTS)
+    return found
 
 
 def _read(body: bytes) -> str:

@@ -133,9 +133,8 @@ async def run_decisions(served: Decidable, state: State, decisions: Decisions = 
     """Go from state to state until one has no decision: the request can be sent, or has ended."""
     while (decide := decisions.get(type(state))) is not None:
         event = await decide(served, state)
-        size_bytes = len(
-            state.life.request.raw
-        )  # writing another model's name into a large body would delay the event loop
+        # Writing another model's name into a large body would delay the event loop.
+        size_bytes = len(state.life.request.raw)
         state = await served.gateway.pool.run(
             partial(advance, state, event), size_bytes=size_bytes if size_bytes >= LARGE else 0
         )
