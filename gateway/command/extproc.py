@@ -28,7 +28,8 @@ def run(config: Path, listen: str, admin_port: int | None, notice_s: float) -> i
         return fail((MISSING,))
 
     try:
-        settings = _overridden(load(config, os.environ), admin_port)
+        loaded = load(config, os.environ)
+        settings = _overridden(loaded, admin_port)
     except SettingsError as error:
         return fail(error.problems)
     if problems := machine.problems(settings):
@@ -41,7 +42,7 @@ def run(config: Path, listen: str, admin_port: int | None, notice_s: float) -> i
         def adopt(changed: Settings) -> None:
             running.gateway.adopt(safe(as_running(_overridden(changed, admin_port), running.gateway.settings)))
 
-        watch(config, running.gateway, adopt)
+        watch(config, loaded, running.gateway, adopt)
 
     try:
         asyncio.run(extproc.serve(settings, listen, notice_s, ready))

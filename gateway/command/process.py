@@ -38,9 +38,9 @@ def safe(settings: Settings) -> Settings:
     return settings
 
 
-def watch(file: Path, gateway: Gateway, adopt: Callable[[Settings], None]) -> None:
-    """Read the file again when it changes, and at SIGHUP. ``adopt`` takes settings over, or raises SettingsError."""
-    watcher = Watcher(file, os.environ, adopt, on_refused=gateway.note_refused_settings)
+def watch(file: Path, loaded: Settings, gateway: Gateway, adopt: Callable[[Settings], None]) -> None:
+    """Read the file again when it differs from the ``loaded`` settings, and at SIGHUP. ``adopt`` takes settings over, or raises SettingsError."""
+    watcher = Watcher(file, os.environ, loaded, adopt, on_refused=gateway.note_refused_settings)
     gateway.tasks.start(watcher.run(), "watch")
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGHUP, lambda: gateway.tasks.start(watcher.reload(), "reload"))

@@ -36,7 +36,8 @@ def run(config: Path | None, given: Mapping[str, Any]) -> int:
     gc.enable()
     try:
         file = file_of(config, given)
-        settings = settings_from(file, given)
+        loaded = settings_from(file, given)
+        settings = safe(_overridden(loaded, given))
     except SettingsError as error:
         return fail(error.problems)
     if problems := [*losses(workers.kept(), settings), *machine.problems(settings)]:
@@ -55,7 +56,7 @@ def run(config: Path | None, given: Mapping[str, Any]) -> int:
             return fail(busy)
         return _supervise(settings)
     try:
-        uvloop.run(_serve(settings, file, given))
+        uvloop.run(_serve(settings, file, loaded, given))
     except OSError as error:
         return fail(tuple(machine.busy_ports(settings)) or (error.strerror or str(error),))
     return 0
@@ -92,13 +93,11 @@ def file_of(config: Path | None, given: Mapping[str, Any]) -> Path | None:
 
 
 def settings_from(file: Path | None, given: Mapping[str, Any]) -> Settings:
-    """Read the file, or make settings from ``--upstream``; the command line takes precedence. Raises SettingsError."""
+    """Return the settings of the file, or settings made from ``--upstream``. Raises SettingsError."""
     if file is not None:
-        settings = load(file, os.environ)
-    else:
-        settings = Settings.simple(_upstream_url(given["upstream"]), given.get("window"))
-        settings = replace(settings, store=replace(settings.store, url="memory://"))
-    return safe(_overridden(settings, given))
+        return load(file, os.environ)
+    settings = Settings.simple(_upstream_url(given["upstream"]), given.get("window"))
+    return replace(settings, store=replace(settings.store, url="memory://"))
 
 
 def settings_after(running: Settings, changed: Settings, given: Mapping[str, Any]) -> Settings:
@@ -127,7 +126,9 @@ def _overridden(settings: Settings, given: Mapping[str, Any]) -> Settings:
     )
 
 
-async def _serve(settings: Settings, file: Path | None, given: Mapping[str, Any]) -> None:
+async def _serve(settings: Settings, file: Path | None, loaded: Settings, given: Mapping[str, Any]) -> None:
+    """Serve until stopped. ``loaded`` are the settings before the command line took precedence."""
+
     async def ready(running: app.Running) -> None:
         if file is None:
             asyncio.get_running_loop().add_signal_handler(
@@ -144,7 +145,7 @@ async def _serve(settings: Settings, file: Path | None, given: Mapping[str, Any]
             workers.keep(parts_to_keep(effective))
             running.gateway.adopt(effective)
 
-        watch(file, running.gateway, adopt)
+        watch(file, loaded, running.gateway, adopt)
 
     await app.serve(settings, ready, dealt=workers.channel(), admin_offset=workers.number(), peers=_peers())
 

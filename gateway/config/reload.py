@@ -33,6 +33,8 @@ Stamp = tuple[int, int, int] | None
 class Watcher:
     """Polls a configuration file, and passes its settings to ``on_change`` when they have changed and are valid.
 
+    ``loaded`` is what the file said when the process started. A change since then is read, too: a start takes half a second.
+
     The file is polled because a notification would miss a mounted volume, and a ConfigMap is a symbolic link that is
     replaced. A change is read after two polls with the same state, so a half-written file is never read.
     """
@@ -41,7 +43,9 @@ class Watcher:
         self,
         path: Path,
         environ: Mapping[str, str],
+        loaded: Settings,
         on_change: Callable[[Settings], Awaitable[None] | None],
+        *,
         interval_s: float = 2.0,
         on_refused: Callable[[], None] = lambda: None,
     ) -> None:
@@ -51,9 +55,11 @@ class Watcher:
         self._interval_s = interval_s
         self._on_refused = on_refused
         self._files = files_of(path, environ)
-        self._seen = self._read = self._stamps()
-        self._digest = self._hashed()
-        self._current = _quietly(path, environ)
+        self._seen = self._stamps()
+        is_unchanged = _quietly(path, environ) == loaded
+        self._read = self._seen if is_unchanged else ()
+        self._digest = self._hashed() if is_unchanged else ()
+        self._current = loaded
 
     async def run(self) -> None:
         """Poll until cancelled."""
@@ -82,11 +88,9 @@ class Watcher:
             settings = load(self._path, self._environ)
         except SettingsError as error:
             return self._refused(error.problems)
-        if lost := losses(parts_to_keep(self._current), settings) if self._current else []:
+        if lost := losses(parts_to_keep(self._current), settings):
             return self._refused([f"{self._path}: {loss}" for loss in lost])
-        waiting = [
-            path for path in READ_AT_START if self._current and _value(settings, path) != _value(self._current, path)
-        ]
+        waiting = [path for path in READ_AT_START if _value(settings, path) != _value(self._current, path)]
         if waiting:
             log.warning("restart_needed", path=str(self._path), settings=waiting)
         try:

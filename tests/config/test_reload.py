@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.config import Settings
+from gateway.config import Settings, load
 from gateway.config.reload import READ_AT_START, Watcher, _value
 
 
@@ -32,7 +32,7 @@ class File:
         other.rename(self.path)
 
     def watcher(self) -> Watcher:
-        return Watcher(self.path, {}, self.taken.append)
+        return Watcher(self.path, {}, load(self.path, {}), self.taken.append)
 
     @property
     def levels(self) -> list[str]:
@@ -54,6 +54,28 @@ async def look(watcher: Watcher) -> bool:
 async def test_a_file_that_stands_still_is_not_read_again(file):
     watcher = file.watcher()
     assert not await look(watcher)
+    assert file.taken == []
+
+
+@pytest.mark.parametrize("text", ["log: {level: error}", "log: {level: no}"], ids=["valid", "not valid"])
+async def test_a_change_between_the_start_and_the_first_look_is_read(file, text):
+    loaded = load(file.path, {})
+    file.write(text)
+    watcher = Watcher(file.path, {}, loaded, file.taken.append)
+    with capture_logs() as logs:
+        await look(watcher)
+    assert file.levels == ["error"] or logs[-1]["event"] == "configuration_refused"
+    assert not await look(watcher)
+
+
+async def test_a_file_that_was_emptied_before_the_first_look_is_refused(file):
+    file.write("upstreams: {u: {provider: vllm, base_url: 'http://h/v1'}}\ndefault_upstream: u")
+    loaded = load(file.path, {})
+    file.write("")
+    watcher = Watcher(file.path, {}, loaded, file.taken.append)
+    with capture_logs() as logs:
+        await look(watcher)
+    assert logs[-1]["event"] == "configuration_refused"
     assert file.taken == []
 
 
@@ -182,7 +204,7 @@ async def test_whoever_takes_settings_up_may_take_its_time(file):
     async def take(settings):
         taken.append(settings)
 
-    watcher = Watcher(file.path, {}, take)
+    watcher = Watcher(file.path, {}, load(file.path, {}), take)
     file.write("log: {level: debug}")
     assert await look(watcher)
     assert len(taken) == 1
@@ -196,7 +218,7 @@ async def test_settings_that_cannot_be_taken_up_are_refused_and_the_watcher_goes
             raise FileNotFoundError(2, "No such file or directory", "/no/such/ca.pem")
         taken.append(settings)
 
-    watcher = Watcher(file.path, {}, take)
+    watcher = Watcher(file.path, {}, load(file.path, {}), take)
     file.write("log: {level: debug}")
     with capture_logs() as logs:
         assert not await look(watcher)
