@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from gateway.context import frames
 from gateway.context.choose import digest, rows
 from gateway.context.cut.layout import Layout, Source
+from gateway.context.cut.units import USER
 from gateway.context.weigh.line_pool import LinePool
 from gateway.context.write.asked import ask_of, tokens_before_digest
 from gateway.context.write.pools import pool_of
@@ -143,4 +144,4 @@ def _with_summary(source: Source, layout: Layout, pool: LinePool, size: int, lef
 def _question_of_cut_turn(layout: Layout) -> tuple[int, ...]:
     """Return the user messages of the turn in which the cut is: they are kept, although they are before the cut."""
     turn = layout.units[layout.cut.first_kept].turn if layout.units else -1
-    return next((unit.indices for unit in layout.units if unit.turn == turn and unit.step < 0), ())
+    return next((unit.indices for unit in layout.units if unit.turn == turn and unit.kind is USER), ())
