@@ -11,7 +11,7 @@ from gateway.context.choose import digest, rows
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.cut.units import USER
 from gateway.context.weigh.line_pool import LinePool
-from gateway.context.write.asked import ask_of, tokens_before_digest
+from gateway.context.write.asked import Ask, ask_of, tokens_before_digest
 from gateway.context.write.pools import pool_of
 from gateway.context.write.quotes import quotes_of
 from gateway.context.write.search import Search, line_keys, positions_of, words_of_pinned
@@ -58,7 +58,8 @@ def replacement_of(source: Source, layout: Layout, kept: Mapping[int, Message], 
     """Write the note and the quotes for a layout, in the room that the kept messages leave, less ``spare`` tokens."""
     left = source.budget.room - sum(map(source.cost, kept.values())) - _overhead(source, kept) - spare
     pool = pool_of(source, layout.folded)
-    size = _digest_tokens(source, layout, left)
+    ask = ask_of(source, layout)
+    size = _digest_tokens(source, ask, left)
     note = _with_summary(source, layout, pool, size, left) or _digest(source, pool, 0, size)
     left -= source.counter.text(note.text)
     in_note = note.lines
@@ -66,19 +67,20 @@ def replacement_of(source: Source, layout: Layout, kept: Mapping[int, Message], 
         note_lines = line_keys(pool, in_note)
         pool = pool_of(source, layout.left_out)
         in_note = positions_of(pool, note_lines)
-    quoted = quotes_of(Search(source, layout, pool, in_note), kept, left)
+    quoted = quotes_of(Search(source, layout, pool, in_note), ask, kept, left)
     quotes = {index: quote.text for index, quote in quoted.items()}
     lines = [line for quote in quoted.values() for line in quote.lines]
     return Replacement(note.text, quotes, pool, in_note, positions_of(pool, lines), len(lines), note.stage)
 
 
-def _digest_tokens(source: Source, layout: Layout, left: int) -> int:
+def _digest_tokens(source: Source, ask: Ask, left: int) -> int:
     """Return the tokens of the digest, which shares ``left`` tokens with the quotes.
 
     A digest may fill a tight room, but it leaves some tokens free: those for the current question if it may be about anything that
     was said, else those that the cut has kept free for quotes.
     """
-    size, ask = min(layout.cut.digest_tokens, left), ask_of(source, layout)
+    layout = ask.layout
+    size = min(layout.cut.digest_tokens, left)
     if layout.tight:
         for_question = tokens_before_digest(ask)
         kept_free = max(layout.cut.quote_tokens, layout.cut_at_question.quote_tokens)
