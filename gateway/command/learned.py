@@ -15,9 +15,8 @@ from rich.text import Text
 from gateway.command import usable
 from gateway.command.cells import cell
 from gateway.command.waiting import waiting
-from gateway.config import Settings, SettingsError
+from gateway.config import Settings, SettingsError, is_pattern
 from gateway.config.report import many
-from gateway.config.values import is_pattern
 from gateway.observe.log import beside_result
 from gateway.serve import process
 from gateway.serve.gateway import Gateway

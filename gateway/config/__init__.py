@@ -1,7 +1,8 @@
 """The configuration: read a YAML file and the environment into immutable values.
 
-- `schema`: every setting, once. `values`: the values that the rest of the gateway uses.
-- `loading`: from the file to the values, or to a list of its problems. It uses `document` (YAML with lines), `kinds` and `readers` (one
+- `schema`: every setting, once. `sections`: the same by section, with readers and defaults.
+- `settings`: all settings, and the route of each model. `values`: their parts. `names`: names and patterns of models.
+- `loading`: from the file to the settings, or to a list of its problems. It uses `document` (YAML with lines), `kinds` and `readers` (one
   value).
 - `catalogue`: what is known of models without configuration.
 - `exposure`: configurations that are dangerous. `report`: what `turnfold check` says.
@@ -12,7 +13,9 @@
 from gateway.config.document import WrongValue
 from gateway.config.exposure import address_of, dangers, is_loopback
 from gateway.config.loading import SettingsError, key_file, load, losses, parse, parts_to_keep
+from gateway.config.names import is_pattern
 from gateway.config.readers import checked_url
+from gateway.config.settings import Route, Settings
 from gateway.config.values import (
     Admin,
     ClientKey,
@@ -22,13 +25,10 @@ from gateway.config.values import (
     Mode,
     Model,
     Observe,
-    Route,
     Server,
-    Settings,
     StoreSettings,
     SummarySettings,
     Upstream,
-    is_pattern,
 )
 
 __all__ = [

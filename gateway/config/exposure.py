@@ -7,7 +7,8 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
-from gateway.config.values import Settings, Upstream
+from gateway.config.settings import Settings
+from gateway.config.values import Upstream
 from providers.registry import find
 
 SECRET_WORDS: Final = ("auth", "cookie", "key", "password", "secret", "token")

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from gateway.config.schema import ANY, FOLD_KEYS, SECTIONS, SETTINGS, Setting, default_of, is_required, under
+from gateway.config.schema import SECTIONS, SETTINGS, Setting
+from gateway.config.sections import ANY, FOLD_KEYS, default_of, is_required, under
 
 COMMENT_COLUMN: Final = 40
 """Where comments begin in the YAML file, in characters."""

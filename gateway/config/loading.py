@@ -11,7 +11,9 @@ from gateway.config import catalogue
 from gateway.config import readers as read
 from gateway.config.document import DocumentReading, compose
 from gateway.config.exposure import dangers
-from gateway.config.schema import FILE, FOLD_KEYS, owner_of, under
+from gateway.config.names import is_pattern
+from gateway.config.sections import FILE, FOLD_KEYS, owner_of, under
+from gateway.config.settings import Settings
 from gateway.config.values import (
     Admin,
     ClientKey,
@@ -21,10 +23,8 @@ from gateway.config.values import (
     Model,
     Observe,
     Server,
-    Settings,
     StoreSettings,
     Upstream,
-    is_pattern,
 )
 from gateway.context.cut.policy import Policy
 

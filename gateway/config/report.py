@@ -7,7 +7,9 @@ from gateway.config.catalogue import Catalogue
 from gateway.config.catalogue import load as load_catalogue
 from gateway.config.exposure import has_key
 from gateway.config.loading import SettingsError, load
-from gateway.config.values import Route, Settings, Upstream, is_pattern
+from gateway.config.names import is_pattern
+from gateway.config.settings import Route, Settings
+from gateway.config.values import Upstream
 
 
 def report(path: Path | str, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 
 from gateway.context.write.draft import Step
+from providers.record import Usage
 
 Action = Literal["none", "fold", "retry", "observe", "off", "error"]
 Why = Literal[
@@ -163,16 +164,26 @@ class Exchange(msgspec.Struct):
     caller: str = ""
     """A hash of the caller's credentials. With it an operator can delete everything that is stored about the caller."""
 
+    def set_bill(self, usage: Usage) -> None:
+        """Set the tokens that the upstream billed."""
+        self.prompt_tokens, self.completion_tokens = usage.prompt, usage.completion
+        self.cached_tokens, self.written_tokens = usage.cached, usage.written
+
     @classmethod
-    def passed(cls, request_id: str, why: Why, status: int, *, error: str = "", **known: Any) -> "Exchange":
-        """Return the record of a request without a decision: passed through, or refused before anything was sent."""
+    def passed(
+        cls, request_id: str, why: Why, status: int, *, error: str = "", usage: Usage | None = None, **known: Any
+    ) -> "Exchange":
+        """Return the record of a request without a decision: passed through, or refused before anything was sent. ``usage`` is its bill."""
         facts: dict[str, Any] = {
             "upstream": "", "model": "", "entry": "", "stream": False, "window": 0, "tokens_before": None,
             "tokens_after": None, "basis": "", "attempts": 0, **known,
         }  # fmt: skip
-        return cls(
+        found = cls(
             request_id=request_id, why=why, action="error" if error else "none", status=status, error=error, **facts
         )
+        if usage is not None:
+            found.set_bill(usage)
+        return found
 
 
 Observer = Callable[[Exchange], None]

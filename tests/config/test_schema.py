@@ -13,7 +13,8 @@ from gateway.command.cli import main
 from gateway.config import SettingsError, parse
 from gateway.config.generated import json_schema, with_tables, yaml_file
 from gateway.config.kinds import write_duration, write_size
-from gateway.config.schema import SECTIONS, SETTINGS, default_of, owner_of
+from gateway.config.schema import SECTIONS, SETTINGS
+from gateway.config.sections import default_of, owner_of
 from tests.running import ROOT
 
 # Turned into something else while the file is read; `gateway/config/loading.py` reads them.
@@ -41,7 +42,7 @@ UPSTREAM = "upstreams: {u: {provider: vllm, base_url: http://h/v1, %s}}"
 def attributes_read() -> frozenset[tuple[str, str]]:
     """Return the attributes that the program reads outside the reader of the configuration, with their holders."""
     files = [path for path in (ROOT / "gateway").rglob("*.py") if path.parent.name != "config"]
-    files += [ROOT / "gateway" / "config" / name for name in ("values.py", "exposure.py")]
+    files += [ROOT / "gateway" / "config" / name for name in ("settings.py", "values.py", "exposure.py")]
     trees = (ast.walk(ast.parse(path.read_text("utf-8"))) for path in files)
     return frozenset(
         (holder_of(node.value), node.attr)

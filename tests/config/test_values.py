@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.config import Settings, parse
-from gateway.config.values import ROUTES_KEPT
+from gateway.config.settings import ROUTES_KEPT
 
 TEXT = """
 upstreams:

@@ -11,7 +11,7 @@ from gateway.context.count.counter import Counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.layout import MOST_SEARCHED_CHARACTERS
 from gateway.context.cut.policy import Policy
-from gateway.context.read import lines
+from gateway.context.read import lines, sentences
 from gateway.context.shrink.gaps import LONGEST_CLUSTER
 from gateway.context.shrink.text import shrink_text
 from gateway.context.write import pools
@@ -172,7 +172,7 @@ class Copied(str):
 def test_sentences_that_do_not_end_are_not_copied_again_and_again(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     line = Copied(unit * 2000 + ". " + "a. " * 2000)
     monkeypatch.setattr(Copied, "copied", 0)
-    list(lines._sentences(line))  # the loop over one line, without its bounds
+    list(sentences.split(line))  # the loop over one line, without its bounds
     assert Copied.copied < 20 * len(line)
 
 

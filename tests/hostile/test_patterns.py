@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gateway.config.catalogue import spellings
-from gateway.config.values import matches
+from gateway.config.names import matches
 from providers.overflow.wording import HEAD_WORDS, TAIL_WORDS
 from tests.hostile.steps import MARKS, Matcher, TooManySteps
 from tests.running import ROOT

@@ -48,7 +48,8 @@ class Greedy:
         self.pool = pool
         self.lines = pool.lines
         self.relevance = relevance
-        self.speech_odds, self.data_odds = map(dict, pool.word_odds)
+        self.worth = pool.worth
+        self.speech_odds, self.data_odds = map(dict, self.worth.odds)
         self.known_words: set[Word] = set()
         self._mark_known([word for key in known for word in pool.spellings.get(key, ())])
         self.open_groups: set[tuple[int, int]] = set()
@@ -63,7 +64,7 @@ class Greedy:
         self.used_tokens = 0.0
         self.candidates = _candidates(pool, relevance)
         """By message the lines that may be taken."""
-        self.bounds = pool.worth_bounds if relevance is None else _bounds_by_relevance(pool, relevance)
+        self.bounds = self.worth.bounds if relevance is None else _bounds_by_relevance(pool, relevance)
         """By position the upper bound of a line's worth per token. The worth is computed again before the line is taken."""
         self.strongest: dict[int, list[int]] = {}
         """By message the lines with the highest bounds, from which its bundle is made."""
@@ -112,7 +113,7 @@ class Greedy:
 
     def _gain(self, position: int) -> float:
         """Return the worth of a line with the facts that are known by now."""
-        gain = self.pool.worth(position, self.speech_odds, self.data_odds)
+        gain = self.worth.of(position, self.speech_odds, self.data_odds)
         return gain if self.relevance is None else (gain + RELEVANT_LINE_WORTH) * self.relevance[position]
 
     def _best_bundle(self, message: int) -> _Bundle:
@@ -355,5 +356,5 @@ def _candidates(pool: LinePool, relevance: Mapping[int, float] | None) -> dict[i
 def _bounds_by_relevance(pool: LinePool, relevance: Mapping[int, float]) -> list[float]:
     return [
         (bound + RELEVANT_LINE_WORTH / line.size) * relevance.get(position, 0.0)
-        for position, (bound, line) in enumerate(zip(pool.worth_bounds, pool.lines, strict=True))
+        for position, (bound, line) in enumerate(zip(pool.worth.bounds, pool.lines, strict=True))
     ]

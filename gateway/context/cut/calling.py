@@ -7,12 +7,12 @@ alone (`LinePool.has_many_calls`), so that a digest stays the same until the cut
 from collections.abc import Sequence
 
 from gateway.context.cut.shares import AGENT_CALL_TOKENS_SHARE, AGENT_CALLING_TURNS_SHARE, AUTONOMOUS_RESULTS
-from gateway.context.cut.units import Unit
+from gateway.context.cut.units import CALLS, Unit
 
 
 def has_agent(units: Sequence[Unit]) -> bool:
     """Return whether a conversation is an agent's: calls and results are a large part of it, or many turns have calls."""
-    calling = [unit for unit in units if _has_calls(unit)]
+    calling = [unit for unit in units if unit.kind is CALLS]
     if not calling:
         return False
     call_tokens, tokens = sum([unit.cost for unit in calling]), sum([unit.cost for unit in units])
@@ -31,17 +31,12 @@ def has_agent_until(units: Sequence[Unit]) -> list[bool]:
     last_calling_turn = -1
     for unit in units:
         tokens += unit.cost
-        if _has_calls(unit):
+        if unit.kind is CALLS:
             call_tokens += unit.cost
             calling_turns += unit.turn != last_calling_turn
             last_calling_turn = unit.turn
         often.append(_is_agent(call_tokens, tokens, calling_turns, unit.turn + 1))
     return often
-
-
-def _has_calls(unit: Unit) -> bool:
-    """Return whether a unit is a step with results. Simulated growth has no messages, so it has no calls."""
-    return unit.step >= 0 and unit.can_end_request and bool(unit.indices)
 
 
 def _is_agent(call_tokens: int, tokens: int, calling_turns: int, turns: int) -> bool:

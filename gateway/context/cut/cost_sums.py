@@ -5,7 +5,7 @@ from itertools import accumulate
 
 from gateway.context.cut.calling import has_agent_until
 from gateway.context.cut.unit_limits import newest_cost, newest_limit, old_unit_limit, question_cost
-from gateway.context.cut.units import Cut, Room, Unit
+from gateway.context.cut.units import ANSWER, USER, Cut, Room, Unit
 
 
 class CostSums:
@@ -24,7 +24,7 @@ class CostSums:
         """For each unit the first unit of its turn."""
         self.question_of: list[int] = []
         """For each unit the unit with the user messages of its turn; -1 without one."""
-        self.requests = list(accumulate([unit.can_end_request for unit in units]))
+        self.requests = list(accumulate([unit.kind is not ANSWER for unit in units]))
         """For each unit the number of requests so far."""
         self._has_agent: list[bool] | None = None
         """See `has_agent_at`."""
@@ -44,7 +44,7 @@ class CostSums:
                 turn = unit.turn
                 start = position
                 self.turn_starts.append(position)
-                question = position if unit.step < 0 else -1
+                question = position if unit.kind is USER else -1
                 question_tokens = question_cost(unit, self.room) if question >= 0 else 0
                 # The sums count a question like an old unit, but the current one may be larger.
                 question_extra = question_tokens - (with_unit - before) if question >= 0 else 0

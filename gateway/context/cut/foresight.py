@@ -12,7 +12,7 @@ import msgspec
 from gateway.context.cut import replay
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.cut.next_cut import kept_after_cut
-from gateway.context.cut.units import Unit
+from gateway.context.cut.units import CALLS, GROWTH, USER, Unit
 
 GROWTH_STEP: Final = 1 / 48
 """Share of the free room by which one step of the simulation grows."""
@@ -109,25 +109,19 @@ def _growth(layout: Layout, costs: Sequence[int]) -> list[Unit]:
     New steps of the current turn can be trimmed as far as its earlier steps, because trimming delays a cut.
     """
     newest = layout.units[-1]
-    if newest.step < 0 or not newest.can_end_request:
+    if newest.kind is not CALLS:
         turn = _new_turn(layout, 1, 1)
-        steps = [
-            turn._replace(step=step, cost=cost, trimmed_cost=cost, stubbed_cost=cost) for step, cost in enumerate(costs)
-        ]
-        return [turn, *steps]
-    steps = [unit for unit in layout.units if unit.turn == newest.turn and unit.step >= 0]
+        return [turn, *[Unit(turn.turn, GROWTH, (), cost, cost, cost) for cost in costs]]
+    steps = [unit for unit in layout.units if unit.turn == newest.turn and unit.kind is not USER]
     full = max(sum(unit.cost for unit in steps), 1)
     trimmed_share = sum(unit.trimmed_cost for unit in steps) / full
     stubbed_share = sum(unit.stubbed_cost for unit in steps) / full
-    return [
-        Unit(newest.turn, newest.step + number, (), cost, int(cost * trimmed_share), int(cost * stubbed_share))
-        for number, cost in enumerate(costs, 1)
-    ]
+    return [Unit(newest.turn, GROWTH, (), cost, int(cost * trimmed_share), int(cost * stubbed_share)) for cost in costs]
 
 
 def _new_turn(layout: Layout, number: int, cost: int) -> Unit:
     """Return the user messages of the turn that comes ``number`` turns after the current one."""
-    return Unit(layout.units[-1].turn + number, -1, (), cost, cost, cost)
+    return Unit(layout.units[-1].turn + number, USER, (), cost, cost, cost)
 
 
 def _cost_between(layout: Layout, first: int, end: int) -> int:

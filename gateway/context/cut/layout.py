@@ -14,14 +14,14 @@ from gateway.context.cut.policy import Policy
 from gateway.context.cut.rungs import FOLD, Rung
 from gateway.context.cut.summary import Summary
 from gateway.context.cut.turns import Structure, call_ids, result_id
-from gateway.context.cut.units import Cut, Room, Unit, newest_question
+from gateway.context.cut.units import ANSWER, CALLS, USER, Cut, Room, Unit, UnitKind, newest_question
 from gateway.wire.facts import Interned, facts_of
 from gateway.wire.memory import Memory
 from gateway.wire.message import RESULT_ROLES, Message, text_of, texts
 from gateway.wire.views import Opaque
 
 STUB_TOKENS: Final = 48
-"""Tokens of a tool result that is reduced to a stub: its rows with errors or with the question's words. See `stub_tokens`."""
+"""Tokens of a tool result that is reduced to a stub: its rows with errors or with the question's words. See `result_limits`."""
 TRIMMED_RESULT_SHARE: Final = 1 / 16
 """Share of the free room that a trimmed tool result keeps."""
 MOST_QUOTES_OF_FREE: Final = 1.6
@@ -199,7 +199,7 @@ def _questions_since_cut(units: Sequence[Unit], cuts: Sequence[Cut], newest: int
     """
     questions: list[Question] = []
     for position in range(newest, -1, -1):
-        if units[position].step >= 0:
+        if units[position].kind is not USER:
             continue
         questions.append(Question(units[position].indices, cuts[position]))
         if position == 0 or cuts[position] is not cuts[position - 1]:
@@ -227,7 +227,7 @@ def _folded_by(cut: Cut, units: Sequence[Unit]) -> tuple[int, ...]:
         sorted(
             index
             for unit in units[: cut.first_kept]
-            if unit.step >= 0 or unit.turn != units[cut.first_kept].turn
+            if unit.kind is not USER or unit.turn != units[cut.first_kept].turn
             for index in unit.indices
         )
     )
@@ -251,21 +251,25 @@ def _cuts(source: Source, units: Sequence[Unit], room: Room) -> Sequence[Cut]:
 def _ends_with_question(units: Sequence[Unit], question: int) -> bool:
     """Return whether unit ``question`` is the last unit, or is followed only by the beginning of an answer."""
     after = len(units) - 1 - question
-    return question >= 0 and (after == 0 or (after == 1 and not units[-1].can_end_request))
+    return question >= 0 and (after == 0 or (after == 1 and units[-1].kind is ANSWER))
 
 
-def trimmed_result_tokens(source: Source, room: Room, message: Message) -> int:
-    """Return the most tokens of a tool result once it is trimmed."""
-    most = max(int(room.free * TRIMMED_RESULT_SHARE), stub_tokens(source, message))
-    limit = tokens_of_characters(source, message, source.policy.tool_result_chars)
-    return most if limit is None else min(most, limit)
+class ResultLimits(NamedTuple):
+    """The most tokens of a tool result."""
+
+    trimmed: int
+    stubbed: int
+    """The parts that are never cut stay in a stub."""
 
 
-def stub_tokens(source: Source, message: Message) -> int:
-    """Return the most tokens of a tool result that is reduced to a stub: the parts that are never cut stay in it."""
+def result_limits(source: Source, room: Room, message: Message) -> ResultLimits:
+    """Return the most tokens of a tool result once it is trimmed or reduced to a stub."""
     content = message.get("content")
     whole = [part for part in content if type(part) is Opaque] if isinstance(content, list) else []
-    return STUB_TOKENS + (source.counter.message({"role": "tool", "content": whole}) if whole else 0)
+    stubbed = STUB_TOKENS + (source.counter.message({"role": "tool", "content": whole}) if whole else 0)
+    trimmed = max(int(room.free * TRIMMED_RESULT_SHARE), stubbed)
+    configured = tokens_of_characters(source, message, source.policy.tool_result_chars)
+    return ResultLimits(trimmed if configured is None else min(trimmed, configured), stubbed)
 
 
 def tokens_of_characters(source: Source, message: Message, characters: int) -> int | None:
@@ -286,19 +290,20 @@ def _units(source: Source, room: Room) -> list[Unit]:
         if message.get("role") in RESULT_ROLES:
             results.add(index)
             ids = costs[index] - source.cost_without_ids(message)  # they stay in every form
-            trimmed[index] = min(trimmed[index], trimmed_result_tokens(source, room, message) + ids)
-            stubbed[index] = min(stubbed[index], stub_tokens(source, message) + ids)
-    return [
-        Unit(
-            number,
-            step,
-            indices,
-            cost=sum(map(costs.__getitem__, indices)),
-            trimmed_cost=sum(map(trimmed.__getitem__, indices)),
-            stubbed_cost=sum(map(stubbed.__getitem__, indices)),
-            can_end_request=step < 0 or indices[0] in results or indices[-1] in results,
-        )
-        for number, turn in enumerate(source.structure.turns)
-        for step, indices in enumerate((turn.user, *turn.steps), -1)
-        if indices
-    ]
+            limits = result_limits(source, room, message)
+            trimmed[index] = min(trimmed[index], limits.trimmed + ids)
+            stubbed[index] = min(stubbed[index], limits.stubbed + ids)
+
+    def unit(turn: int, kind: UnitKind, indices: tuple[int, ...]) -> Unit:
+        cost, trimmed_cost, stubbed_cost = [sum(map(by.__getitem__, indices)) for by in (costs, trimmed, stubbed)]
+        return Unit(turn, kind, indices, cost, trimmed_cost, stubbed_cost)
+
+    units: list[Unit] = []
+    for number, turn in enumerate(source.structure.turns):
+        if turn.user:
+            units.append(unit(number, USER, turn.user))
+        for step in turn.steps:
+            # A late result begins its step; every other result ends it.
+            has_results = step[0] in results or step[-1] in results
+            units.append(unit(number, CALLS if has_results else ANSWER, step))
+    return units

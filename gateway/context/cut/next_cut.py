@@ -22,7 +22,7 @@ from gateway.context.cut.shares import (
     LONG_MESSAGE_REQUESTS,
     Shares,
 )
-from gateway.context.cut.units import Cut, Room
+from gateway.context.cut.units import ANSWER, USER, Cut, Room
 
 KEPT_SHARE: Final = 0.15
 """Share of the units that are kept in full right after a cut. The rest of the room lets the conversation grow."""
@@ -122,7 +122,11 @@ def _first_kept(sums: CostSums, cut: Cut, newest: int) -> int:
     fits_whole = sums.kept_cost(_cut_at(current), newest) <= sums.room.free * WHOLE_TURN_SHARE
     if cut.first_kept <= current and fits_whole:
         return current
-    steps = [position for position in range(max(current, cut.first_kept), newest + 1) if sums.units[position].step >= 0]
+    steps = [
+        position
+        for position in range(max(current, cut.first_kept), newest + 1)
+        if sums.units[position].kind is not USER
+    ]
     for step in steps:
         if sums.kept_cost(_cut_at(step), newest) <= limit:
             return step
@@ -134,7 +138,7 @@ def _reply_or_question(sums: CostSums, cut: Cut, question: int) -> int:
     few short questions can be read without the words that they answer, or the question if that reply is too large, alone or with it."""
     first, free = question - 1, sums.room.free
     reply = _cut_at(first)
-    is_answered = first > cut.first_kept and not sums.units[first].can_end_request
+    is_answered = first > cut.first_kept and sums.units[first].kind is ANSWER
     if not is_answered or free < LEAST_REPLY_ROOM or sums.too_many_turns(reply, question):
         return question
     both = sums.kept_cost(reply, question)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from gateway.context.cut.cost_sums import CostSums
 from gateway.context.cut.next_cut import next_cut
 from gateway.context.cut.unit_limits import old_unit_limit
-from gateway.context.cut.units import Cut, Room, Unit
+from gateway.context.cut.units import ANSWER, USER, Cut, Room, Unit
 
 
 class ReplayState(NamedTuple):
@@ -64,11 +64,12 @@ def grow(units: Sequence[Unit], room: Room, earlier: Replay | None) -> Replay:
 def _after_unit(sums: CostSums, state: ReplayState, newest: int) -> ReplayState:
     """Return the state after one more unit: move the cut if a request that ends here does not fit."""
     cut, quotes, cost_change = state
-    unit, begins_turn = sums.units[newest], sums.units[newest].step < 0
+    kind = sums.units[newest].kind
+    begins_turn = kind is USER
     if begins_turn:
         quotes = cut.quote_tokens
-    # A plain answer does not end a request: the unit after it decides.
-    if unit.can_end_request or newest == len(sums.units) - 1:
+    # No request ends with an answer: the unit after it decides.
+    if kind is not ANSWER or newest == len(sums.units) - 1:
         cost = sums.uncut_cost[newest] + cost_change + cut.digest_tokens
         if cost > sums.room.free - quotes or sums.too_many_turns(cut, newest):
             # A turn that began before the first fold has no quotes, and gets none later.
@@ -81,5 +82,5 @@ def _after_unit(sums: CostSums, state: ReplayState, newest: int) -> ReplayState:
 def prefix_breaks(units: Sequence[Unit], room: Room) -> bool:
     """Return whether the newest request begins unlike the one before it although the cut did not move: there was no
     request before, or its newest step was larger than an old unit may be, and is shortened now."""
-    ends = [position for position, unit in enumerate(units) if unit.can_end_request or position == len(units) - 1]
+    ends = [position for position, unit in enumerate(units) if unit.kind is not ANSWER or position == len(units) - 1]
     return len(ends) < 2 or units[ends[-2]].cost > old_unit_limit(room)

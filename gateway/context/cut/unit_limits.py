@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from gateway.context.cut.units import Room, Unit
+from gateway.context.cut.units import USER, Room, Unit
 
 OLD_UNIT_SHARE: Final = 0.5
 """Share of one old unit. A larger one is shortened to this."""
@@ -20,7 +20,7 @@ def unit_limits(units: Sequence[Unit], room: Room) -> list[int]:
     limits = [old_unit_limit(room)] * len(units)
     if units:
         start = next(position for position, unit in enumerate(units) if unit.turn == units[-1].turn)
-        has_question = units[start].step < 0
+        has_question = units[start].kind is USER
         question = question_cost(units[start], room) if has_question else 0
         limits[-1] = newest_cost(units[-1].cost, room, newest_limit(room, question))
         if has_question:
@@ -30,7 +30,7 @@ def unit_limits(units: Sequence[Unit], room: Room) -> list[int]:
 
 def gets_final_size(unit: Unit, room: Room) -> bool:
     """Return whether a newest unit that is too large is shortened to an old unit's limit at once."""
-    return unit.step >= 0 and old_unit_limit(room) >= FINAL_SIZE_TOKENS
+    return unit.kind is not USER and old_unit_limit(room) >= FINAL_SIZE_TOKENS
 
 
 def old_unit_limit(room: Room) -> int:

@@ -6,17 +6,34 @@ sent, and a digest replaces them. Units after it are *kept*: in full, *trimmed* 
 """
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import Final, NamedTuple
 
 import msgspec
 
 
+class UnitKind(Enum):
+    """What a unit is. A request of the client ends with any kind except an answer."""
+
+    USER = "user"
+    """The user messages of a turn."""
+    CALLS = "calls"
+    """A step with tool results: the next request is sent after them."""
+    ANSWER = "answer"
+    """A step without results: a plain answer, or calls that have no results yet."""
+    GROWTH = "growth"
+    """A step of simulated growth. It has no messages."""
+
+
+USER, CALLS, ANSWER, GROWTH = UnitKind
+# Looked up in the class, a member of an enumeration costs a call in Python 3.11, and every unit is asked.
+
+
 class Unit(NamedTuple):
-    """The smallest part that is kept or folded: the user messages of a turn (``step`` is -1), or one step. Costs are
-    tokens."""
+    """The smallest part that is kept or folded: the user messages of a turn, or one step. Costs are tokens."""
 
     turn: int
-    step: int
+    kind: UnitKind
     indices: tuple[int, ...]
     """The messages. The first one tells the unit's position in the conversation. A call of an earlier turn follows its late result."""
     cost: int
@@ -24,13 +41,11 @@ class Unit(NamedTuple):
     """Without reasoning and media, with large results shortened."""
     stubbed_cost: int
     """With each result reduced to a stub."""
-    can_end_request: bool = True
-    """User messages and tool results can be the end of a request; a plain answer cannot."""
 
 
 def newest_question(units: Sequence[Unit]) -> int:
     """Return the position of the newest unit with user messages; -1 without one."""
-    return next((position for position in range(len(units) - 1, -1, -1) if units[position].step < 0), -1)
+    return next((position for position in range(len(units) - 1, -1, -1) if units[position].kind is USER), -1)
 
 
 class Cut(msgspec.Struct, frozen=True):

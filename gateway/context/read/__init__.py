@@ -1,6 +1,7 @@
 """Read messages as lines, the units of choice of a fold: sentences, records, calls and rows of output.
 
-- `lines`: split a message. `line`: one line. `records`: the lines of JSON. `pasted`: what a user's message quotes from elsewhere.
+- `lines`: split a message. `line`: one line. `sentences`, `records`, `calls`: the lines of what people write, of JSON and of calls.
+  `pasted`: what a message quotes from elsewhere.
 - `words`: the words of a line that can be facts.
 - `cues`, `wishes`, `learned`: whether a sentence asks, instructs or reports an error, and whether it is a wish for all later turns.
 - `subject`: whether a message names what it is about.

@@ -11,6 +11,9 @@ from gateway.context.read.words import Word
 MOST_LINES: Final = 1200
 """Lines of one message that are considered, from its head and from its tail."""
 
+MOST_LINE_CHARACTERS: Final = 360
+"""Characters. A longer sentence or row is quoted in pieces."""
+
 GAP: Final = "… "
 """The mark before a text of which the part before is left out: words of the same message, rows of the same output, or the
 message to which a reply belongs."""

@@ -5,10 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 from typing import Any, Final
 
+import orjson
+
 from gateway.context.read.cues import reports_error
 from gateway.context.read.line import GAP, MOST_LINES, RECORD, Line, make, pieces
 from gateway.context.read.words import CODE, DATE, IDENT, NAME, SYMBOL, Shape, Word, Words
 from gateway.context.weights import IDENTIFIER_OF_RECORD
+from gateway.wire import exact_json
 
 WEAK_VALUE_CHARACTERS: Final = 4
 """The most characters of a weak value: an amount, a flag, a short number."""
@@ -29,6 +32,17 @@ MOMENT_FACTOR: Final = 0.3
 
 _Record = tuple[str, list[tuple[str, Any]]]
 """The key of a record, and its (key, scalar) pairs; the key is empty for members of a list."""
+
+
+def parsed(text: str) -> object:
+    """Return the object or the list in a text; None for any other text."""
+    if text[:1] not in "{[":
+        return None
+    try:
+        found: object = exact_json.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return found
 
 
 def records(value: object, errors: Sequence[str], words: Words) -> Iterator[Line]:

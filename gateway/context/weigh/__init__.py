@@ -1,6 +1,7 @@
 """Weigh the lines of a folded part: which are new, repeated, replaced or standing wishes, and the worth of each.
 
 - `line_pool`: all lines of a folded part, with what is known of each. It uses the other files.
+- `worth`: what each line is worth. `use`: how its facts were used before. `envelope`: what back ends write around every answer.
 - `tally`: where each word is: in the user's sentences, in calls, in results.
 - `changes`: statements that newer ones have replaced.
 - `standing_wishes`: wishes of the user that hold. `revocations`: which later sentences may revoke one.

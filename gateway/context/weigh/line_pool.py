@@ -1,25 +1,22 @@
-"""The pool of a folded part's lines, and the worth of each: how likely a later call needs its facts, considering their earlier use.
+"""The pool of a folded part's lines: where they are, and what is known of them together."""
 
-The weights are rough odds, measured on recorded agents of several kinds. A value that was an argument of a call is several
-times as likely to be used again as a value that was only in a result; a value that the user named, four times.
-"""
-
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from itertools import chain
 from math import log
 from sys import getsizeof
 from typing import Any, Final, TypeVar
 
-from gateway.context import weights
 from gateway.context.cut.shares import AUTONOMOUS_RESULTS
 from gateway.context.read.line import CALL, RECORD, SENTENCE, MessageLines
-from gateway.context.read.words import SYMBOL, Word, is_address, is_file
+from gateway.context.read.words import Word
 from gateway.context.weigh.changes import replaced_positions
+from gateway.context.weigh.envelope import envelope_of
 from gateway.context.weigh.speakers import Dialogue, dialogue_of
 from gateway.context.weigh.standing_wishes import StandingWishes, standing_wishes
-from gateway.context.weigh.tally import Field, Tally, field_of, tally
+from gateway.context.weigh.tally import Tally, tally
+from gateway.context.weigh.use import use_factors_of
+from gateway.context.weigh.worth import Worth, worth_of
 
 SHORT_MESSAGE_TOKENS: Final = 60
 """The most tokens of a short message."""
@@ -97,135 +94,19 @@ class LinePool:
         return found
 
     @cached_property
-    def word_odds(self) -> tuple[dict[Word, float], dict[Word, float]]:
-        """Return by word the odds that its fact is needed: of words in messages and calls, and of words in data."""
-        counts, rarity_of, use_factors = self.tally.counts, self.rarity.get, self._use_factors
-        # The odds in speech include one use: only further use counts.
-        further_use_of = {
-            key: use / weights.NAMED_BY_ASSISTANT
-            for key, use in use_factors.items()
-            if use > weights.NAMED_BY_ASSISTANT
-        }.get
-        speech_odds = {
-            word: word.in_speech * (further_use_of(word.key, 1.0) * rarity_of(word.key, 1.0))
-            for word in {**counts.by_user, **counts.by_others, **counts.in_calls}
-        }
-        in_several = [key for key in self._in_several_results if use_factors.get(key, 1.0) < weights.IN_SEVERAL_RESULTS]
-        use_factor_of = {**use_factors, **dict.fromkeys(in_several, weights.IN_SEVERAL_RESULTS)}.get
-        data_odds = {
-            word: word.in_data * use_factor_of(word.key, 1.0) for word in {**counts.in_results, **counts.in_blocks}
-        }
-        for word in self._envelope_words():
-            data_odds[word] *= weights.ENVELOPE
-        return speech_odds, data_odds
+    def worth(self) -> Worth:
+        """Return what each line is worth."""
+        return worth_of(self)
+
+    @cached_property
+    def use_factors(self) -> Mapping[str, float]:
+        """Return by fact the factor for its earlier use."""
+        return use_factors_of(self)
 
     @cached_property
     def envelope(self) -> frozenset[int]:
-        """Return the positions of the lines that a back end writes around every answer, whatever was asked: a request id, a
-        version, a rate limit. Results of several tools have such a field, and its values are hardly ever named."""
-        results = sum([bool(reading.tool) for reading in self.readings.values()])
-        results_by_field = self.tally.counts.results_by_field
-        number: Counter[Field] = Counter()
-        for (field, _), with_field in results_by_field.items():
-            number[field] += with_field
-        tools = Counter([field for field, _ in results_by_field])
-        least = weights.ENVELOPE_SHARE_OF_RESULTS * results
-        common = {field for field in number if number[field] >= least and tools[field] >= weights.ENVELOPE_TOOLS}
-        if not common:
-            return frozenset()
-        positions: dict[Field, list[int]] = {}
-        for index, reading in self.readings.items():
-            if reading.tool:
-                for position in self.positions[index]:
-                    line = self.lines[position]
-                    if line.kind is RECORD and (field := field_of(line)) in common:
-                        positions.setdefault(field, []).append(position)
-        rarely_named = [each for each in positions.values() if self._named_share(each) <= weights.MOST_USED_OF_ENVELOPE]
-        return frozenset(chain.from_iterable(rarely_named))
-
-    def _named_share(self, positions: Sequence[int]) -> float:
-        """Return the share of these lines that have a word which a message or a call has named."""
-        named = self._use_factors
-        return sum([any([word.key in named for word in self.lines[at].words]) for at in positions]) / len(positions)
-
-    def _envelope_words(self) -> set[Word]:
-        """Return the words that only envelopes have."""
-        if not self.envelope:
-            return set()
-        counts = self.tally.counts
-        numbers = Counter(chain.from_iterable([self.lines[position].words for position in self.envelope]))
-        return {
-            word
-            for word, number in numbers.items()
-            if number == counts.in_results[word] and word not in counts.in_blocks
-        }
-
-    @cached_property
-    def _in_several_results(self) -> frozenset[str]:
-        """Return the identifiers in records of several results: they connect these records."""
-        return frozenset([key for key, number in self.tally.counts.results_by_identifier.items() if number > 1])
-
-    @cached_property
-    def _is_speech(self) -> list[bool]:
-        """Return by position whether the line is a sentence or a call, not data."""
-        return [line.kind is SENTENCE or line.kind is CALL for line in self.lines]
-
-    @cached_property
-    def _own_worth(self) -> list[float]:
-        """Return by position the worth of a line without its facts."""
-        worth: list[float] = []
-        for reading in self.readings.values():
-            user = reading.role == "user"
-            first_message_worth = weights.FIRST_USER_MESSAGE if reading.message == self.first_user_message else 0.0
-            sentence_worth = self._sentence_worth(reading)
-            for line in reading.lines:
-                own_worth = weights.ERROR_LINE if line.error else 0.0
-                if line.kind is CALL:
-                    own_worth += weights.CALL_LINE
-                elif user and line.kind is SENTENCE:
-                    own_worth += (weights.BINDING_LINE * line.binding + first_message_worth + sentence_worth) * min(
-                        line.size / weights.FULL_WORTH_TOKENS, 1.0
-                    )
-                elif sentence_worth and line.kind is SENTENCE:
-                    own_worth += sentence_worth * min(line.size / weights.FULL_WORTH_TOKENS, 1.0)
-                worth.append(own_worth)
-        return worth
-
-    def _sentence_worth(self, reading: MessageLines) -> float:
-        """Return the worth of a message's sentences where an agent works on its own; 0 elsewhere, and for results."""
-        if not self.autonomous or reading.tool:
-            return 0.0
-        if reading.role == "user":
-            return weights.TASK_SENTENCE
-        return weights.STEP_SENTENCE if reading.lines[-1].kind is CALL else weights.REPORT_SENTENCE
-
-    @cached_property
-    def _age_factors(self) -> list[float]:
-        """Return by position the share of its worth that a line keeps at its age."""
-        number, oldest = len(self.lines), weights.OLDEST_LINE_SHARE
-        return [oldest + (1 - oldest) * position / number for position in range(number)]
-
-    @cached_property
-    def worth_bounds(self) -> list[float]:
-        """Return by position the highest possible worth per token of a line: all its facts are new, and its message has
-        begun."""
-        speech_odds, data_odds = [values.__getitem__ for values in self.word_odds]
-        by_line = zip(self.lines, self._is_speech, self._own_worth, self._age_factors, strict=True)
-        # The formula of `worth` again: a call for each line would be a quarter of the cost.
-        return [
-            (sum(map(speech_odds if is_speech else data_odds, line.words)) * line.share + own_worth)
-            * age_factor
-            / line.size
-            for line, is_speech, own_worth, age_factor in by_line
-        ]
-
-    def worth(self, position: int, speech_odds: Mapping[Word, float], data_odds: Mapping[Word, float]) -> float:
-        """Return the worth of a line with the given odds of words, as in `word_odds`."""
-        _, _, words, _, _, _, _, _, _, share, _ = self.lines[position]  # faster than two look-ups by name
-        odds = speech_odds if self._is_speech[position] else data_odds
-        # Most lines of records are one word.
-        facts = odds[words[0]] if len(words) == 1 else sum(map(odds.__getitem__, words))
-        return (facts * share + self._own_worth[position]) * self._age_factors[position]
+        """Return the positions of the lines that a back end writes around every answer."""
+        return envelope_of(self)
 
     @property
     def spellings(self) -> Mapping[str, tuple[Word, ...]]:
@@ -383,46 +264,6 @@ class LinePool:
         )
 
     @cached_property
-    def _use_factors(self) -> dict[str, float]:
-        """Return by fact the factor for its earlier use, the highest if there are several."""
-        counts = self.tally.counts
-        use_factors: dict[str, float] = {}
-        named_in_call = weights.NAMED_IN_CALL_OF_AUTONOMOUS if self.autonomous else weights.NAMED_IN_CALL
-        for value, found in (
-            (weights.NAMED_BY_ASSISTANT, counts.by_others),
-            (weights.NAMED_BY_USER, counts.by_user),
-            (named_in_call, counts.in_calls),
-        ):
-            use_factors.update(dict.fromkeys([word.key for word in found], value))
-        if self.autonomous:
-            for key, factor in self._found_in_results.items():
-                use_factors[key] = max(factor, use_factors.get(key, 1.0))
-            # To whom an agent wrote, it writes again. The call has the address already, so its result needs it less.
-            written_to = [word.key for word in counts.in_calls if is_address(word.key)]
-            use_factors.update(dict.fromkeys(written_to, weights.NAMED_IN_CALL))
-        return use_factors
-
-    @cached_property
-    def _found_in_results(self) -> dict[str, float]:
-        """Return what an agent is likely to use of results, with its factor: addresses, because it answers mails that it reads, and
-        files at the beginning of rows, because it opens what a search found. Results that have many are not considered."""
-        words_of_results = self.tally.counts.in_results
-        addresses = {word for word in words_of_results if is_address(word.key)}
-        files = {word for word in words_of_results if word.shape is SYMBOL and is_file(word.key)}
-        found: dict[str, float] = {}
-        for reading in self.readings.values():
-            if reading.tool:
-                rows = [line.words for line in reading.lines]
-                in_result = (
-                    (weights.ADDRESS_IN_RESULT, {word.key for row in rows for word in row if word in addresses}),
-                    (weights.FOUND_FILE, {row[0].key for row in rows if row and row[0] in files}),
-                )
-                for factor, keys in in_result:
-                    if len(keys) <= weights.MOST_FOUND_IN_RESULT:
-                        found.update(dict.fromkeys(keys, factor))
-        return found
-
-    @cached_property
     def rarity(self) -> dict[str, float]:
         """Return by ordinary word or name its rarity: 1 if one line has it, near 0 if many have."""
         counts: dict[str, int] = {}
@@ -436,7 +277,11 @@ class LinePool:
     @cached_property
     def outdated(self) -> frozenset[int]:
         """Return the positions of the lines that a newer line repeats or replaces."""
-        texts = [(position, line.text) for position, line in enumerate(self.lines) if self._is_speech[position]]
+        texts = [
+            (position, line.text)
+            for position, line in enumerate(self.lines)
+            if line.kind is SENTENCE or line.kind is CALL
+        ]
         newest = {text: position for position, text in texts}
         return self.replaced.union([position for position, text in texts if newest[text] != position])
 

@@ -1,6 +1,5 @@
-"""The current question of a layout, and the table of the quotes that it gets."""
+"""The current question of a layout, and the quotes that it gets."""
 
-from collections.abc import Callable
 from enum import Enum
 from functools import cached_property
 from math import inf
@@ -94,42 +93,21 @@ class Allowance(NamedTuple):
 
 
 NOTHING: Final = Allowance()
-
-_TABLE: Final[tuple[tuple[Callable[[Ask], bool], Allowance], ...]] = (
-    (lambda ask: ask.kind is Kind.STATEMENT, NOTHING),
-    # A trade: with 600 tokens, a tenth less is found of what a request needs at a quarter of a chat, and 3 % fewer tokens are processed in
-    # windows of 4,096 to 16,384. Most requests ask about something new. Nine in ten questions about chats have a passage with a
-    # better share, and half of the instructions in them.
-    (
-        lambda ask: ask.kind is Kind.REQUEST and ask.about_conversation,
-        Allowance(set_aside_tokens=1000, free_tokens=1000, least_share=0.2),
-    ),
-    (lambda ask: ask.kind is Kind.REQUEST, NOTHING),
-    # The rows below are for questions. Other questions of an agent's user are new tasks: their quotes would stay for many requests.
-    (lambda ask: not ask.about_conversation and not ask.layout.ends_with_question, NOTHING),
-    # A question without a subject gets standing wishes, about seventy of them. The newest messages say more about what comes next.
-    (
-        lambda ask: ask.about_conversation and not ask.names_subject,
-        Allowance(set_aside_tokens=1600, free_tokens=1600, fills=True),
-    ),
-    (
-        lambda ask: ask.of_long_history and not ask.names_subject,
-        Allowance(set_aside_tokens=1600, free_tokens=inf, fills=True),
-    ),
-    # Measured with 135,000 tokens in a room of 13,500: quotes of 10,000 tokens have 89 % of what is asked, quotes of 4,000 tokens
-    # 83 %; digest and kept turns have little of it.
-    (lambda ask: ask.of_long_history, Allowance(set_aside_tokens=10_000, free_tokens=inf, fills=True)),
-    # The request begins unlike the one before it in any case, so quotes cost only their own tokens.
-    (lambda ask: not ask.about_conversation and ask.layout.prefix_breaks, Allowance(free_tokens=inf, fills=True)),
-    (lambda ask: not ask.about_conversation, NOTHING),
-    # The calls of an agent that works on its own return whole pages and files. Measured with agents for research and for code: with
-    # 4,000 tokens, at a quarter of the history 4 % less of what questions need is found; with 10,000 no more, and 2 % more tokens are
-    # processed. With 8,000 instead of 6,000 in free room one to two more of a hundred questions are answered, with 12,000 no more.
-    (lambda ask: ask.layout.autonomous, Allowance(set_aside_tokens=6000, free_tokens=8000, fills=True)),
-    # Chosen: the best 2,600 tokens of quotes have four in five of the remarks that questions about natural chats need.
-    (lambda ask: True, Allowance(set_aside_tokens=4000, free_tokens=4000, fills=True)),
-)
-"""Conditions and allowances. The first row applies whose condition holds."""
+FOR_REQUEST: Final = Allowance(set_aside_tokens=1000, free_tokens=1000, least_share=0.2)
+"""A trade: with 600 tokens, a tenth less is found of what a request needs at a quarter of a chat, and 3 % fewer tokens are processed in
+windows of 4,096 to 16,384. Most requests ask about something new. Nine in ten questions about chats have a passage with a better share, and
+half of the instructions in them."""
+FOR_QUESTION: Final = Allowance(set_aside_tokens=4000, free_tokens=4000, fills=True)
+"""Chosen: the best 2,600 tokens of quotes have four in five of the remarks that questions about natural chats need."""
+FOR_QUESTION_WITHOUT_SUBJECT: Final = Allowance(set_aside_tokens=1600, free_tokens=1600, fills=True)
+"""Such a question gets standing wishes, about seventy of them. The newest messages say more about what comes next."""
+FOR_QUESTION_ABOUT_WORK: Final = Allowance(set_aside_tokens=6000, free_tokens=8000, fills=True)
+"""For a question to an agent that works on its own, whose calls return whole pages and files. Measured with agents for research and for code:
+with 4,000 tokens, at a quarter of the history 4 % less of what questions need is found; with 10,000 no more, and 2 % more tokens are
+processed. With 8,000 instead of 6,000 in free room one to two more of a hundred questions are answered, with 12,000 no more."""
+FOR_QUESTION_OF_LONG_HISTORY: Final = Allowance(set_aside_tokens=10_000, free_tokens=inf, fills=True)
+"""Measured with 135,000 tokens in a room of 13,500: quotes of 10,000 tokens have 89 % of what is asked, quotes of 4,000 tokens 83 %; digest
+and kept turns have little of it."""
 
 
 def ask_of(source: Source, layout: Layout) -> Ask:
@@ -144,12 +122,36 @@ def question_text(source: Source, indices: tuple[int, ...]) -> str:
 
 
 def allowance(ask: Ask) -> Allowance:
-    """Return the quotes that the table allows; those that any message may have are not in it."""
-    return next(allowed for applies, allowed in _TABLE if applies(ask))
+    """Return the limits of the quotes for a message. Those that any message may have are not in them."""
+    if ask.kind is Kind.STATEMENT:
+        return NOTHING
+    if ask.kind is Kind.REQUEST:
+        return FOR_REQUEST if ask.about_conversation else NOTHING
+    return _for_question_about_conversation(ask) if ask.about_conversation else _for_other_question(ask)
+
+
+def _for_question_about_conversation(ask: Ask) -> Allowance:
+    if not ask.names_subject:
+        return FOR_QUESTION_WITHOUT_SUBJECT
+    if ask.of_long_history:
+        return FOR_QUESTION_OF_LONG_HISTORY
+    return FOR_QUESTION_ABOUT_WORK if ask.layout.autonomous else FOR_QUESTION
+
+
+def _for_other_question(ask: Ask) -> Allowance:
+    """Return the limits for a question that is a new task of an agent, or that the agent is working on: quotes stay for many requests,
+    so there are none unless only they have what is asked, or unless they cost only their own tokens."""
+    if not ask.layout.ends_with_question:
+        return NOTHING
+    if ask.of_long_history:
+        chosen = FOR_QUESTION_OF_LONG_HISTORY if ask.names_subject else FOR_QUESTION_WITHOUT_SUBJECT
+        return chosen._replace(free_tokens=inf)
+    # The request begins unlike the one before it in any case.
+    return NOTHING._replace(free_tokens=inf, fills=True) if ask.layout.prefix_breaks else NOTHING
 
 
 def set_aside_tokens(ask: Ask) -> int:
-    """Return the tokens of quotes for which kept turns are set aside, within their shares of the free room and of the folded part."""
+    """Return the tokens of quotes for which kept turns are set aside, at most their shares of the free room and of the folded part."""
     most = allowance(ask).set_aside_tokens
     free, folded = ask.layout.room.free, _folded_tokens(ask.layout)
     return int(min(most, MOST_QUOTES_OF_ROOM * free, MOST_QUOTES_OF_FOLDED * folded)) if most else 0

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
-from gateway.context.cut.layout import Layout, Source, stub_tokens, tokens_of_characters, trimmed_result_tokens
+from gateway.context.cut.layout import Layout, Source, result_limits, tokens_of_characters
 from gateway.context.cut.media_and_reasoning import has_media_or_reasoning, without_media_and_reasoning
 from gateway.context.cut.question import kept_whole, question_of
 from gateway.context.cut.unit_limits import unit_limits
+from gateway.context.cut.units import USER
 from gateway.context.read.words import words
 from gateway.context.shrink.message import fair_limits, shrink_message
 from gateway.wire.message import RESULT_ROLES, Message, text_of
@@ -21,7 +22,7 @@ def kept_messages(source: Source, layout: Layout) -> dict[int, Message]:
     limits = unit_limits(layout.units, layout.room)
     left_out = set(layout.left_out)
     untouched = kept_whole(source) | set(question_of(source))
-    questions = {unit.turn: unit.indices for unit in layout.units if unit.step < 0}
+    questions = {unit.turn: unit.indices for unit in layout.units if unit.kind is USER}
     # With the words of the current question, old messages would change with every question.
     words_in_turn = cache(lambda turn: words_of_question(source, questions.get(turn, ())))
     kept = {index: source.messages[index] for index in source.structure.pinned}
@@ -71,7 +72,8 @@ def _trimmed(source: Source, layout: Layout, message: Message, *, stub: bool) ->
         message = without_media_and_reasoning(message)
     if message.get("role") not in RESULT_ROLES:
         return message
-    most = stub_tokens(source, message) if stub else trimmed_result_tokens(source, layout.room, message)
+    limits = result_limits(source, layout.room, message)
+    most = limits.stubbed if stub else limits.trimmed
     return shrink_message(message, most, source.counter, thorough=source.thorough)
 
 

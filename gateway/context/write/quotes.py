@@ -13,7 +13,7 @@ from gateway.context.weights import (
     EARLIER_QUOTES_SHARE_WITH_CALLS,
     QUOTE_SHARE_WITHOUT_QUESTION,
 )
-from gateway.context.write.asked import Ask, Kind, allowance, ask_of, question_text, set_aside_tokens
+from gateway.context.write.asked import Ask, Kind, allowance, question_text, set_aside_tokens
 from gateway.context.write.search import NO_QUOTES, LineKey, Query, Quotes, Search
 from gateway.wire.message import Message
 
@@ -23,7 +23,7 @@ MOST_EARLIER_QUESTIONS: Final = 8
 """Questions since the cut, from the first on, whose quotes may stay. A new replica searches once for each of them."""
 
 
-def quotes_of(search: Search, kept: Mapping[int, Message], left: int) -> dict[int, Quotes]:
+def quotes_of(search: Search, ask: Ask, kept: Mapping[int, Message], left: int) -> dict[int, Quotes]:
     """Return the quotes for the current question, in ``left`` tokens, and for earlier questions since the cut; by the
     index of the message that they follow.
 
@@ -34,14 +34,11 @@ def quotes_of(search: Search, kept: Mapping[int, Message], left: int) -> dict[in
     layout, source = search.layout, search.source
     if not layout.questions or source.rung.newest_only or not source.policy.recall_share:
         return {}
-    quotes = _earlier_quotes(search, kept) if layout.cut_at_question.first_kept and not layout.set_aside else {}
-    spent = sum([quote.tokens for quote in quotes.values()])
-    current = _current_quote(search, kept, spent, left - spent, _lines_of(quotes))
-    if spent + current.tokens > left:
-        quotes = {}
-    if current.lines:
-        quotes[layout.question[0]] = current
-    return quotes
+    earlier = _earlier_quotes(search, kept) if layout.cut_at_question.first_kept and not layout.set_aside else {}
+    current = _current_quote(search, ask, kept, earlier, left)
+    if _tokens_of(earlier) + current.tokens > left:
+        earlier = {}
+    return {**earlier, layout.question[0]: current} if current.lines else earlier
 
 
 def _earlier_quotes(search: Search, kept: Mapping[int, Message]) -> dict[int, Quotes]:
@@ -72,17 +69,18 @@ def _earlier_quotes(search: Search, kept: Mapping[int, Message]) -> dict[int, Qu
 
 
 def _current_quote(
-    search: Search, kept: Mapping[int, Message], spent: int, left: int, quoted_before: frozenset[LineKey]
+    search: Search, ask: Ask, kept: Mapping[int, Message], earlier: Mapping[int, Quotes], left: int
 ) -> Quotes:
-    """Return the quotes for the current question, in ``left`` tokens; earlier quotes have ``spent`` so many.
+    """Return the quotes for the current question. It shares ``left`` tokens with ``earlier`` quotes.
 
     1. A question with an allowance: its quotes may fill the free room.
     2. A request with an allowance: it gets quotes if the folded part has enough of what it asks.
     3. Any other message, and a request for which nothing is found: its quotes are small, because in an agent's conversation they stay
        for many requests. They are larger if the folded part is so long that the digest says little of it.
     """
-    layout, ask = search.layout, ask_of(search.source, search.layout)
-    allowed, free = allowance(ask), left - frames.JOINT_TOKENS
+    layout, allowed = search.layout, allowance(ask)
+    spent, quoted_before = _tokens_of(earlier), _lines_of(earlier)
+    free = left - spent - frames.JOINT_TOKENS
     if allowed.free_tokens:
         tokens = _beside_steps(search, kept, free, ask)
         if allowed.fills:
@@ -125,6 +123,10 @@ def _share(text: str, layout: Layout, spent: int) -> int:
     if layout.has_agent:
         return (tokens - spent) // 2 if wants_to_know(text) else 0
     return min(tokens if wants_to_know(text) else int(tokens * QUOTE_SHARE_WITHOUT_QUESTION), tokens - spent)
+
+
+def _tokens_of(quotes: Mapping[int, Quotes]) -> int:
+    return sum([quote.tokens for quote in quotes.values()])
 
 
 def _lines_of(quotes: Mapping[int, Quotes]) -> frozenset[LineKey]:

@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from gateway.context import frames
 from gateway.context.choose import digest, rows
 from gateway.context.cut.layout import Layout, Source
+from gateway.context.cut.units import USER
 from gateway.context.weigh.line_pool import LinePool
-from gateway.context.write.asked import ask_of, tokens_before_digest
+from gateway.context.write.asked import Ask, ask_of, tokens_before_digest
 from gateway.context.write.pools import pool_of
 from gateway.context.write.quotes import quotes_of
 from gateway.context.write.search import Search, line_keys, positions_of, words_of_pinned
@@ -57,7 +58,8 @@ def replacement_of(source: Source, layout: Layout, kept: Mapping[int, Message], 
     """Write the note and the quotes for a layout, in the room that the kept messages leave, less ``spare`` tokens."""
     left = source.budget.room - sum(map(source.cost, kept.values())) - _overhead(source, kept) - spare
     pool = pool_of(source, layout.folded)
-    size = _digest_tokens(source, layout, left)
+    ask = ask_of(source, layout)
+    size = _digest_tokens(source, ask, left)
     note = _with_summary(source, layout, pool, size, left) or _digest(source, pool, 0, size)
     left -= source.counter.text(note.text)
     in_note = note.lines
@@ -65,19 +67,20 @@ def replacement_of(source: Source, layout: Layout, kept: Mapping[int, Message], 
         note_lines = line_keys(pool, in_note)
         pool = pool_of(source, layout.left_out)
         in_note = positions_of(pool, note_lines)
-    quoted = quotes_of(Search(source, layout, pool, in_note), kept, left)
+    quoted = quotes_of(Search(source, layout, pool, in_note), ask, kept, left)
     quotes = {index: quote.text for index, quote in quoted.items()}
     lines = [line for quote in quoted.values() for line in quote.lines]
     return Replacement(note.text, quotes, pool, in_note, positions_of(pool, lines), len(lines), note.stage)
 
 
-def _digest_tokens(source: Source, layout: Layout, left: int) -> int:
+def _digest_tokens(source: Source, ask: Ask, left: int) -> int:
     """Return the tokens of the digest, which shares ``left`` tokens with the quotes.
 
     A digest may fill a tight room, but it leaves some tokens free: those for the current question if it may be about anything that
     was said, else those that the cut has kept free for quotes.
     """
-    size, ask = min(layout.cut.digest_tokens, left), ask_of(source, layout)
+    layout = ask.layout
+    size = min(layout.cut.digest_tokens, left)
     if layout.tight:
         for_question = tokens_before_digest(ask)
         kept_free = max(layout.cut.quote_tokens, layout.cut_at_question.quote_tokens)
@@ -143,4 +146,4 @@ def _with_summary(source: Source, layout: Layout, pool: LinePool, size: int, lef
 def _question_of_cut_turn(layout: Layout) -> tuple[int, ...]:
     """Return the user messages of the turn in which the cut is: they are kept, although they are before the cut."""
     turn = layout.units[layout.cut.first_kept].turn if layout.units else -1
-    return next((unit.indices for unit in layout.units if unit.turn == turn and unit.step < 0), ())
+    return next((unit.indices for unit in layout.units if unit.turn == turn and unit.kind is USER), ())

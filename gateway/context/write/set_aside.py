@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from gateway.context.choose import lookup
 from gateway.context.cut.layout import Layout, Source
-from gateway.context.cut.units import Cut, Unit, newest_question
+from gateway.context.cut.units import USER, Cut, Unit, newest_question
 from gateway.context.weigh import speakers
 from gateway.context.write.asked import Ask, Kind, ask_of, set_aside_tokens
 from gateway.context.write.readings import FULLY_READ_CHARACTERS, skimmed_messages
@@ -83,7 +83,7 @@ def _steps_before(source: Source, layout: Layout, boundary: int) -> tuple[int, .
     return tuple(
         index
         for position, index in kept
-        if position < end and (units[position].step >= 0 or units[position].turn != current)
+        if position < end and (units[position].kind is not USER or units[position].turn != current)
     )
 
 

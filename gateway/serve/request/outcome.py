@@ -170,8 +170,7 @@ def exchange(outcome: Outcome, traffic: Traffic, times: Times, delivery: Deliver
         place = place_at(visit)
         found.upstream, found.entry, found.model_used = place.target.name, place.entry, place.model[:LONGEST_NAME]
     if usage is not None:
-        found.prompt_tokens, found.completion_tokens = usage.prompt, usage.completion
-        found.cached_tokens, found.written_tokens = usage.cached, usage.written
+        found.set_bill(usage)
     return replace(found, **counts(outcome, traffic.contents)) if outcome.task is not None else found
 
 

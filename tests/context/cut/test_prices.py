@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.context.cut.replay import replay
-from gateway.context.cut.units import Prices, Room, Unit
+from gateway.context.cut.units import CALLS, USER, Prices, Room, Unit
 
 
 def agent(steps: int, cost: int, cut: int, stub: int) -> list[Unit]:
     """One question and a chain of calls with results of one size, in full, cut and as a line."""
-    question = Unit(0, -1, (0,), 50, 50, 50)
-    return [question, *(Unit(0, step, (step + 1,), cost, cut, stub) for step in range(steps))]
+    question = Unit(0, USER, (0,), 50, 50, 50)
+    return [question, *(Unit(0, CALLS, (step + 1,), cost, cut, stub) for step in range(steps))]
 
 
 def first_folded(units: list[Unit], prices: Prices) -> int:
@@ -37,7 +37,7 @@ def test_results_are_not_trimmed_where_that_writes_much_and_frees_little() -> No
 @given(costs=st.lists(st.integers(1, 900), min_size=1, max_size=80))
 def test_a_longer_conversation_has_the_cuts_of_the_shorter_one(prices: Prices, costs: list[int]) -> None:
     """At any price a cut depends on what came before it, so all replicas make the same one."""
-    units = [Unit(n, -1, (n,), cost, max(cost // 2, 1), max(cost // 9, 1)) for n, cost in enumerate(costs)]
+    units = [Unit(n, USER, (n,), cost, max(cost // 2, 1), max(cost // 9, 1)) for n, cost in enumerate(costs)]
     room = Room(1500, 200, 0.6, None, prices)
 
     whole = replay(units, room)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.replay import grow, replay
 from gateway.context.cut.unit_limits import unit_limits
-from gateway.context.cut.units import Cut, Room, Unit
+from gateway.context.cut.units import ANSWER, CALLS, USER, Cut, Room, Unit
 
 ROOM = Room(free=1000, quote_tokens=150, low_water=0.6, max_turns=None)
 
@@ -19,8 +19,8 @@ def turns(costs: list[int]) -> list[Unit]:
     """Turns of a question and an answer of the same cost."""
     units: list[Unit] = []
     for number, cost in enumerate(costs):
-        units.append(Unit(number, -1, (2 * number,), cost, cost, cost))
-        units.append(Unit(number, 0, (2 * number + 1,), cost, cost, cost, can_end_request=False))
+        units.append(Unit(number, USER, (2 * number,), cost, cost, cost))
+        units.append(Unit(number, ANSWER, (2 * number + 1,), cost, cost, cost))
     return units
 
 
@@ -28,9 +28,9 @@ def agent(costs: list[int], stub: int | None = None) -> list[Unit]:
     """One question and a chain of steps."""
     least = [cost if stub is None else min(cost, stub) for cost in costs]
     return [
-        Unit(0, -1, (0,), 20, 20, 20),
+        Unit(0, USER, (0,), 20, 20, 20),
         *(
-            Unit(0, step, (step + 1,), cost, cost, low)
+            Unit(0, CALLS, (step + 1,), cost, cost, low)
             for step, (cost, low) in enumerate(zip(costs, least, strict=True))
         ),
     ]
@@ -75,11 +75,11 @@ def test_old_results_become_stubs_where_that_is_enough() -> None:
 def test_a_longer_conversation_had_the_same_cuts_before(units: list[Unit]) -> None:
     """Promise 4: where a cut stands depends on what was said until then alone."""
     half = len(units) // 2 or 1
-    while not units[half - 1].can_end_request and half < len(units):
+    while units[half - 1].kind is ANSWER and half < len(units):
         half += 1
 
     assert replay(units, ROOM)[: half - 1] == replay(units[:half], ROOM)[: half - 1]
-    assert replay(units, ROOM)[half - 1] == replay(units[:half], ROOM)[-1] or not units[half - 1].can_end_request
+    assert replay(units, ROOM)[half - 1] == replay(units[:half], ROOM)[-1] or units[half - 1].kind is ANSWER
 
 
 @settings(max_examples=200, deadline=None)
@@ -116,7 +116,7 @@ def test_a_limit_of_turns_moves_the_cut_too() -> None:
 
 def test_one_giant_unit_does_not_throw_the_cut_about() -> None:
     """It counts as what shrinking makes of it."""
-    units = [*turns([20] * 6), Unit(6, -1, (99,), 50_000, 50_000, 50_000)]
+    units = [*turns([20] * 6), Unit(6, USER, (99,), 50_000, 50_000, 50_000)]
 
     assert unit_limits(units, ROOM)[-1] <= ROOM.free
     assert replay(units, ROOM)[-1].first_kept <= len(units) - 1

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.context.cut.replay import replay
 from gateway.context.cut.shares import CHAT_QUOTE_TOKENS
-from gateway.context.cut.units import Room, Unit
+from gateway.context.cut.units import ANSWER, CALLS, USER, Room, Unit
 
 REQUEST = 100
 """Tokens by which each request grows."""
@@ -14,21 +14,16 @@ REQUEST = 100
 
 def agent(requests: int) -> list[Unit]:
     """One question and a chain of calls with results of one size."""
-    return [Unit(0, -1, (0,), 20, 20, 20), *(unit(0, step, (step + 1,), asks=True) for step in range(requests))]
+    return [Unit(0, USER, (0,), 20, 20, 20), *(Unit(0, CALLS, (step + 1,), *[REQUEST] * 3) for step in range(requests))]
 
 
 def chat(requests: int) -> list[Unit]:
     """Questions and plain answers, half of a request's tokens each."""
     return [
-        unit(number, step, (2 * number + step + 1,), asks=step < 0, cost=REQUEST // 2)
+        Unit(number, kind, (2 * number + at,), *[REQUEST // 2] * 3)
         for number in range(requests)
-        for step in (-1, 0)
+        for at, kind in enumerate((USER, ANSWER))
     ]
-
-
-def unit(turn: int, step: int, indices: tuple[int, ...], *, asks: bool, cost: int = REQUEST) -> Unit:
-    """A unit that nothing shrinks."""
-    return Unit(turn, step, indices, cost, cost, cost, asks)
 
 
 def room_for(requests: float, quote_tokens: int = 0) -> Room:
@@ -41,7 +36,7 @@ def requests_a_cut(units: list[Unit], room: Room) -> float:
     cuts = [
         cut.first_kept
         for unit, cut in zip(units, replay(units, room), strict=True)
-        if unit.can_end_request and cut.first_kept
+        if unit.kind is not ANSWER and cut.first_kept
     ]
     return len(cuts) / len(set(cuts))
 

@@ -63,8 +63,8 @@ def test_the_same_lines_are_chosen_whatever_was_counted_before(before: list[int]
     continued = LinePool(now.values(), 0, tally(readings(before)))
     anew = LinePool(now.values(), 0)
 
-    assert continued.word_odds == anew.word_odds
-    assert continued.worth_bounds == anew.worth_bounds
+    assert continued.worth.odds == anew.worth.odds
+    assert continued.worth.bounds == anew.worth.bounds
     assert continued.outdated == anew.outdated
     assert continued.wishes == anew.wishes
     assert [continued.family("phone", 1), continued.count("may")] == [anew.family("phone", 1), anew.count("may")]

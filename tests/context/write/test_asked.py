@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gateway.context.cut.layout import Layout, Question
-from gateway.context.cut.units import Cut, Room, Unit
+from gateway.context.cut.units import USER, Cut, Room, Unit
 from gateway.context.write.asked import NOTHING, Ask, Kind, allowance, set_aside_tokens, tokens_before_digest
 
 FOR_FACT = "Which card was it?"
@@ -25,7 +25,7 @@ ROOM = 100_000
 def ask(text: str, facts: dict[str, Any], *, folded: int = 30_000, room: int = ROOM) -> Ask:
     """Return what a text asks at the end of a conversation with so many folded tokens."""
     units = tuple(
-        Unit(turn, -1, (turn,), cost=cost, trimmed_cost=cost, stubbed_cost=cost, can_end_request=True)
+        Unit(turn, USER, (turn,), cost=cost, trimmed_cost=cost, stubbed_cost=cost)
         for turn, cost in enumerate((folded, 10))
     )
     cut = Cut(first_kept=1)

@@ -35,7 +35,7 @@ def pool(*messages: Message, first: int = -1) -> LinePool:
 
 def worth(found: LinePool, message: int) -> float:
     """The worth of the first line of a message, alone."""
-    return found.worth(found.positions[message].start, *found.word_odds)
+    return found.worth.of(found.positions[message].start, *found.worth.odds)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_few_words_of_the_user_are_worth_less_for_their_tokens_than_a_sentence
 
 def test_an_identifier_of_a_record_is_worth_more_than_a_date_and_a_date_more_than_a_time() -> None:
     record = pool(result(f'{{"at": "11:30:00", "day": "2024-05-11", "code": "{OLD}"}}'))
-    at, day, code = (record.worth(position, *record.word_odds) for position in record.positions[0])
+    at, day, code = (record.worth.of(position, *record.worth.odds) for position in record.positions[0])
 
     assert code > 2 * day
     assert day > 3 * at
@@ -131,15 +131,15 @@ def test_a_document_in_the_first_message_is_not_worth_more_than_one_later() -> N
     ]
     found = pool(*told, first=0)
 
-    rows = [found.worth(found.positions[message].start + 1, *found.word_odds) for message in (0, 1)]
+    rows = [found.worth.of(found.positions[message].start + 1, *found.worth.odds) for message in (0, 1)]
     assert rows[0] < rows[1]
 
 
 def test_a_call_is_worth_something_where_all_its_facts_are_known() -> None:
     found = pool(call(OLD))
-    nothing = dict.fromkeys(found.word_odds[0], 0.0)
+    nothing = dict.fromkeys(found.worth.odds.in_speech, 0.0)
 
-    assert found.worth(0, nothing, nothing) > 0
+    assert found.worth.of(0, nothing, nothing) > 0
 
 
 MANY = [

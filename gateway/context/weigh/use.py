@@ -1,0 +1,51 @@
+"""How a fact was used before: the factor for how likely a later call needs it again.
+
+A value that was an argument of a call is several times as likely to be used again as a value that was only in a result; a value that the
+user named, four times.
+"""
+
+from collections.abc import Mapping
+
+from gateway.context import weights
+from gateway.context.read.words import SYMBOL, is_address, is_file
+from gateway.context.weigh.folded_lines import FoldedLines
+
+
+def use_factors_of(pool: FoldedLines) -> Mapping[str, float]:
+    """Return by fact the factor for its earlier use, the highest if there are several."""
+    counts = pool.tally.counts
+    factors: dict[str, float] = {}
+    named_in_call = weights.NAMED_IN_CALL_OF_AUTONOMOUS if pool.autonomous else weights.NAMED_IN_CALL
+    for value, found in (
+        (weights.NAMED_BY_ASSISTANT, counts.by_others),
+        (weights.NAMED_BY_USER, counts.by_user),
+        (named_in_call, counts.in_calls),
+    ):
+        factors.update(dict.fromkeys([word.key for word in found], value))
+    if pool.autonomous:
+        for key, factor in _found_in_results(pool).items():
+            factors[key] = max(factor, factors.get(key, 1.0))
+        # To whom an agent wrote, it writes again. The call has the address already, so its result needs it less.
+        written_to = [word.key for word in counts.in_calls if is_address(word.key)]
+        factors.update(dict.fromkeys(written_to, weights.NAMED_IN_CALL))
+    return factors
+
+
+def _found_in_results(pool: FoldedLines) -> dict[str, float]:
+    """Return what an agent is likely to use of results, with its factor: addresses, because it answers mails that it reads, and
+    files at the beginning of rows, because it opens what a search found. Results that have many are not considered."""
+    words_of_results = pool.tally.counts.in_results
+    addresses = {word for word in words_of_results if is_address(word.key)}
+    files = {word for word in words_of_results if word.shape is SYMBOL and is_file(word.key)}
+    found: dict[str, float] = {}
+    for reading in pool.readings.values():
+        if reading.tool:
+            rows = [line.words for line in reading.lines]
+            in_result = (
+                (weights.ADDRESS_IN_RESULT, {word.key for row in rows for word in row if word in addresses}),
+                (weights.FOUND_FILE, {row[0].key for row in rows if row and row[0] in files}),
+            )
+            for factor, keys in in_result:
+                if len(keys) <= weights.MOST_FOUND_IN_RESULT:
+                    found.update(dict.fromkeys(keys, factor))
+    return found

@@ -1,0 +1,113 @@
+"""The worth of lines: how likely a later call needs their facts. The weights are rough odds, measured on recorded agents of several kinds."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+from gateway.context import weights
+from gateway.context.read.line import CALL, SENTENCE, Line, MessageLines
+from gateway.context.read.words import Word
+from gateway.context.weigh.envelope import words_of_envelope
+from gateway.context.weigh.folded_lines import FoldedLines
+
+
+class WordOdds(NamedTuple):
+    """By word the odds that its fact is needed."""
+
+    in_speech: Mapping[Word, float]
+    """Of words in messages and calls."""
+    in_data: Mapping[Word, float]
+
+
+class Worth:
+    """The worth of each line of a pool, by its position. It does not refer to the pool, because the pool refers to it: Python frees a
+    reference cycle late."""
+
+    def __init__(self, lines: tuple[Line, ...], odds: WordOdds, own: list[float]) -> None:
+        self.odds = odds
+        self._lines = lines
+        self._own = own
+        """The worth of a line without its facts."""
+        self._is_speech = [line.kind is SENTENCE or line.kind is CALL for line in lines]
+        """Whether a line is a sentence or a call, not data."""
+        number, oldest = len(lines), weights.OLDEST_LINE_SHARE
+        self._age_factors = [oldest + (1 - oldest) * position / number for position in range(number)]
+        """The share of its worth that a line keeps at its age."""
+
+    @cached_property
+    def bounds(self) -> list[float]:
+        """Return the highest possible worth per token of each line: all its facts are new, and its message has begun."""
+        speech_odds, data_odds = [odds.__getitem__ for odds in self.odds]
+        by_line = zip(self._lines, self._is_speech, self._own, self._age_factors, strict=True)
+        # The formula of `of` again: a call for each line would be a quarter of the cost.
+        return [
+            (sum(map(speech_odds if is_speech else data_odds, line.words)) * line.share + own) * age_factor / line.size
+            for line, is_speech, own, age_factor in by_line
+        ]
+
+    def of(self, position: int, speech_odds: Mapping[Word, float], data_odds: Mapping[Word, float]) -> float:
+        """Return the worth of a line with the given odds of words, as in `odds`."""
+        _, _, words, _, _, _, _, _, _, share, _ = self._lines[position]  # faster than two look-ups by name
+        odds = speech_odds if self._is_speech[position] else data_odds
+        # Most lines of records are one word.
+        facts = odds[words[0]] if len(words) == 1 else sum(map(odds.__getitem__, words))
+        return (facts * share + self._own[position]) * self._age_factors[position]
+
+
+def worth_of(pool: FoldedLines) -> Worth:
+    """Return the worth of the lines of a pool."""
+    own = [worth for reading in pool.readings.values() for worth in _own_worth(pool, reading)]
+    return Worth(pool.lines, _word_odds(pool), own)
+
+
+def _word_odds(pool: FoldedLines) -> WordOdds:
+    """Return the odds of words by their shape, their rarity and their earlier use."""
+    counts, rarity_of, use_factors = pool.tally.counts, pool.rarity.get, pool.use_factors
+    # The odds in speech include one use: only further use counts.
+    further_use_of = {
+        key: use / weights.NAMED_BY_ASSISTANT for key, use in use_factors.items() if use > weights.NAMED_BY_ASSISTANT
+    }.get
+    in_speech = {
+        word: word.in_speech * (further_use_of(word.key, 1.0) * rarity_of(word.key, 1.0))
+        for word in {**counts.by_user, **counts.by_others, **counts.in_calls}
+    }
+    # An identifier in records of several results connects these records.
+    in_several = [
+        key
+        for key, number in counts.results_by_identifier.items()
+        if number > 1 and use_factors.get(key, 1.0) < weights.IN_SEVERAL_RESULTS
+    ]
+    use_factor_of = {**use_factors, **dict.fromkeys(in_several, weights.IN_SEVERAL_RESULTS)}.get
+    in_data = {word: word.in_data * use_factor_of(word.key, 1.0) for word in {**counts.in_results, **counts.in_blocks}}
+    for word in words_of_envelope(pool):
+        in_data[word] *= weights.ENVELOPE
+    return WordOdds(in_speech, in_data)
+
+
+def _own_worth(pool: FoldedLines, reading: MessageLines) -> list[float]:
+    """Return the worth of each line of a message without its facts."""
+    user = reading.role == "user"
+    first_message_worth = weights.FIRST_USER_MESSAGE if reading.message == pool.first_user_message else 0.0
+    sentence_worth = _sentence_worth(pool, reading)
+    found: list[float] = []
+    for line in reading.lines:
+        worth = weights.ERROR_LINE if line.error else 0.0
+        if line.kind is CALL:
+            worth += weights.CALL_LINE
+        elif user and line.kind is SENTENCE:
+            worth += (weights.BINDING_LINE * line.binding + first_message_worth + sentence_worth) * min(
+                line.size / weights.FULL_WORTH_TOKENS, 1.0
+            )
+        elif sentence_worth and line.kind is SENTENCE:
+            worth += sentence_worth * min(line.size / weights.FULL_WORTH_TOKENS, 1.0)
+        found.append(worth)
+    return found
+
+
+def _sentence_worth(pool: FoldedLines, reading: MessageLines) -> float:
+    """Return the worth of a message's sentences where an agent works on its own; 0 elsewhere, and for results."""
+    if not pool.autonomous or reading.tool:
+        return 0.0
+    if reading.role == "user":
+        return weights.TASK_SENTENCE
+    return weights.STEP_SENTENCE if reading.lines[-1].kind is CALL else weights.REPORT_SENTENCE
