@@ -69,11 +69,11 @@ FACTS: Final = Schema(SCHEMA, ("facts", "jobs"), SCHEMA_VERSION)
 
 ADD: Final = """
 INSERT INTO facts VALUES ('count', :key, '', CAST(:amount AS TEXT), :until) ON CONFLICT (kind, key) DO UPDATE SET
-  value = CAST(:amount + CASE WHEN facts.expires > :now THEN CAST(facts.value AS INTEGER) ELSE 0 END AS TEXT),
-  expires = CASE WHEN facts.expires > :now THEN facts.expires ELSE excluded.expires END
+  value = CAST(:amount + CASE WHEN facts.expires > :now AND facts.expires <= :latest THEN CAST(facts.value AS INTEGER) ELSE 0 END AS TEXT),
+  expires = CASE WHEN facts.expires > :now AND facts.expires <= :latest THEN facts.expires ELSE excluded.expires END
 RETURNING value
 """
-"""A count is text, so that it is never read as a value."""
+"""A count is text, so that it is never read as a value. One that ends much later than a new one would is from before the clock was set back."""
 
 Result = TypeVar("Result")
 Use = Callable[[sqlite3.Connection], Result]
@@ -161,7 +161,9 @@ class SqliteStore:
         now = self._clock()
 
         def count(connection: sqlite3.Connection) -> int:
-            [(total,)] = connection.execute(ADD, {"key": key, "amount": amount, "until": now + ttl_s, "now": now})
+            [(total,)] = connection.execute(
+                ADD, {"key": key, "amount": amount, "until": now + ttl_s, "now": now, "latest": now + 2 * ttl_s}
+            )
             return int(total)
 
         return await self._writer.use(count)

@@ -54,6 +54,16 @@ async def test_a_new_file_may_be_opened_by_several_at_once(tmp_path: Path) -> No
         assert sorted(filter(None, answers[1::2])) == [1, 2, 3]
 
 
+async def test_a_minute_that_a_clock_goes_through_twice_is_counted_anew(tmp_path: Path) -> None:
+    hours = [10.0]
+    store = SqliteStore(tmp_path / "t.db", clock=lambda: hours[0] * HOUR_S)
+    for _ in range(3):
+        await store.add("requests.a.1", 1, ttl_s=120)
+    hours[0] -= 1
+    assert [await store.add("requests.a.1", 1, ttl_s=120) for _ in range(2)] == [1, 2]
+    await store.close()
+
+
 async def test_values_outlive_the_process(tmp_path: Path) -> None:
     first = at(tmp_path / "new" / "folder" / "t.db")
     await first.put("summary", "a", b"words", ttl_s=HOUR_S)
