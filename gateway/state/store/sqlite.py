@@ -237,7 +237,9 @@ class Seat:
     def _connect(self) -> sqlite3.Connection:
         if self._connection is not None:
             if _identity(self._path) == self._file:
-                return self._connection
+                if self._path.stat().st_size:
+                    return self._connection
+                _remove(self._path)  # another program emptied it; while any process has it open, it cannot be begun again
             self._disconnect()  # the file was deleted or replaced, which may happen at any time
         try:
             self._connection = _open(self._path, self._max_pages, self._schema)
@@ -358,6 +360,11 @@ def _set_aside(path: Path) -> None:
         log.error("store_file_is_not_ours", path=str(path))
         return
     path.replace(path.with_name(path.name + ".damaged"))
-    for suffix in ("-wal", "-shm"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    _remove(path)
     log.error("store_file_damaged", path=str(path), kept_as=path.name + ".damaged")
+
+
+def _remove(path: Path) -> None:
+    """Remove a file of ours and what belongs to it. Connections to it find it gone at their next use."""
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
