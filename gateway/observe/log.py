@@ -5,7 +5,6 @@ import atexit
 import sys
 import time
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Any, Final, Generic, Literal, TextIO, TypeVar, cast
@@ -16,6 +15,7 @@ import structlog
 from msgspec.structs import asdict, replace
 
 from gateway.observe.exchange import NOTHING_LOST, Exchange
+from gateway.observe.log_stream import LogStream
 from gateway.observe.printable import printable
 
 Item = TypeVar("Item")
@@ -38,14 +38,14 @@ def configure(
     factory: Any
     if form == "json" or (form == "auto" and not target.isatty()):
         shared.append(structlog.processors.JSONRenderer(serializer=_dumps))
-        factory = JsonLines(BatchedStream(target))
+        factory = JsonLines(BatchedStream(LogStream(target)))
     else:
         shared += [
             _shorten_request_line,
             _printable,
             structlog.dev.ConsoleRenderer(colors=target.isatty(), pad_event_to=0),
         ]
-        factory = structlog.WriteLoggerFactory(file=target)
+        factory = Lines(LogStream(target))
     structlog.configure(
         processors=shared,
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
@@ -101,10 +101,15 @@ class BatchedStream:
     The remaining lines are written when the process ends.
     """
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: LogStream) -> None:
         self._stream = stream
         self._lines = Batch(self._write_out)
         atexit.register(self._lines.write_now)
+
+    @property
+    def lost(self) -> int:
+        """Lines that could not be written."""
+        return self._stream.lost
 
     def write(self, line: str) -> None:
         """Add a line."""
@@ -114,19 +119,27 @@ class BatchedStream:
         """Do nothing: `write` decides when to write."""
 
     def _write_out(self, lines: list[str]) -> None:
-        with suppress(OSError, ValueError):  # stderr is closed; keep serving
-            self._stream.write("".join(lines))
-            self._stream.flush()
+        self._stream.write("".join(lines))
 
 
-class JsonLines:
-    """The logger factory of structlog for JSON: all loggers write into the same stream."""
+class Lines:
+    """The logger factory of structlog: all loggers write into the same stream."""
 
-    def __init__(self, lines: BatchedStream) -> None:
+    def __init__(self, lines: LogStream | BatchedStream) -> None:
         self.lines = lines
 
     def __call__(self, *_: object) -> structlog.WriteLogger:
         return structlog.WriteLogger(cast("TextIO", self.lines))
+
+
+class JsonLines(Lines):
+    """The same for lines of JSON."""
+
+
+def lost_lines() -> int:
+    """Return how many lines of the log could not be written since the process started."""
+    factory = structlog.get_config()["logger_factory"]
+    return factory.lines.lost if isinstance(factory, Lines) else 0
 
 
 class ExchangeLog:

@@ -91,9 +91,10 @@ class Learning:
         self._known: OrderedDict[Owner, Known] = OrderedDict()
 
     def is_due(self, owner: Owner) -> bool:
-        """Return whether to `fetch` the facts about a caller's model: never fetched, or not since `REFRESH_S`."""
+        """Return whether to `fetch` the facts about a caller's model: never fetched, not since `REFRESH_S`, or before the clock was set
+        back."""
         read = self._facts_about(owner).fetched_at
-        return read is None or self._clock() - read >= REFRESH_S
+        return read is None or not 0 <= self._clock() - read < REFRESH_S
 
     async def fetch_if_due(self, owner: Owner) -> None:
         """Fetch the store's facts, where that is due."""

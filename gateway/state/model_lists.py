@@ -43,6 +43,10 @@ class ModelList(msgspec.Struct, frozen=True):
     refused: frozenset[str] = frozenset()
     """Hashes of refused keys."""
 
+    def is_due(self, now: float) -> bool:
+        """Return whether the list is due to be requested. No pause is longer than `LIST_TTL_S`: the clock was set back."""
+        return not now < self.next_request <= now + LIST_TTL_S
+
     def evidence_of(self, model: str) -> str:
         """Return where the facts about a model come from, and which model stands behind its name, for operators."""
         source = f"the {'running server' if model in self.running else 'upstream'}'s model list"
@@ -79,12 +83,12 @@ class ModelLists:
     def is_due(self, upstream: str) -> bool:
         """Return whether a list is due to be requested, by any key."""
         listed = self._lists.get(upstream)
-        return listed is None or self._clock() >= listed.next_request
+        return listed is None or listed.is_due(self._clock())
 
     def begin_request(self, upstream: str, key: str) -> bool:
         """Begin to request the list with the key of this hash if it is due, and return whether it is."""
         listed, now = self._lists.get(upstream, ModelList()), self._clock()
-        if now < listed.next_request or key in listed.refused:
+        if not listed.is_due(now) or key in listed.refused:
             return False
         self._lists[upstream] = replace(
             listed, next_request=now + listed.pause_s, pause_s=min(2 * listed.pause_s, LIST_TTL_S)

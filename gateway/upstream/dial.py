@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from aiohappyeyeballs import AddrInfoType, start_connection
 
-from gateway.upstream.response import CertificateRefused, NameUnknown, NotConnected, TlsFailed
+from gateway.upstream.response import CertificateRefused, NameUnknown, TlsFailed, not_connected
 
 NEXT_ADDRESS_S: Final = 0.25
 """Seconds after which the next address is tried as well (RFC 8305 section 5)."""
@@ -43,7 +43,7 @@ class Dial:
                 sock = await start_connection(addresses, happy_eyeballs_delay=NEXT_ADDRESS_S, interleave=1)
             except OSError as error:
                 self._resolved.pop(address, None)
-                raise NotConnected from error
+                raise not_connected(error) from error
             try:
                 return await _start_protocol(make, sock, address[0], tls)
             except BaseException:
@@ -75,5 +75,5 @@ async def _start_protocol(make: Callable[[], Made], sock: socket.socket, host: s
     except TimeoutError:
         raise
     except OSError as error:
-        raise (NotConnected if tls is None else TlsFailed) from error
+        raise (not_connected(error) if tls is None else TlsFailed()) from error
     return protocol

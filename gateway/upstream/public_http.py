@@ -23,6 +23,7 @@ from gateway.upstream.response import (
     NameUnknown,
     NotConnected,
     TlsFailed,
+    not_connected,
 )
 from gateway.upstream.sending import BegunStream, Body, pieces_of
 
@@ -57,6 +58,8 @@ def failure(error: Exception) -> Exception:
     if isinstance(error, TimeoutError):
         return error
     found = next((ours for theirs, ours in _FAILURES if isinstance(error, theirs)), None)
+    if found is NotConnected and isinstance(error, OSError):
+        return not_connected(error)
     if found is None and isinstance(error, aiohttp.ClientError):
         found = AskFailed
     return error if found is None else found(type(error).__name__)

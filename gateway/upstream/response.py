@@ -1,6 +1,8 @@
 """An upstream's answer as it arrives, whichever client received it, and the reasons why there is none."""
 
-from typing import Protocol
+import errno
+from collections.abc import Mapping
+from typing import Final, Protocol
 
 from multidict import CIMultiDict
 
@@ -56,6 +58,31 @@ class NotConnected(AskFailed):
     """No address of the upstream accepted a connection."""
 
     reason = "the connection was refused"
+
+
+class NoRoute(NotConnected):
+    """The network has no way to the upstream's address."""
+
+    reason = "there is no route to its address"
+
+
+class NoDescriptors(NotConnected):
+    """This process may open no further connection: not the upstream's fault."""
+
+    reason = "the gateway has no file descriptors left: raise its limit (ulimit -n)"
+
+
+_NOT_CONNECTED: Final[Mapping[int, type[NotConnected]]] = {
+    errno.EHOSTUNREACH: NoRoute,
+    errno.ENETUNREACH: NoRoute,
+    errno.EMFILE: NoDescriptors,
+    errno.ENFILE: NoDescriptors,
+}
+
+
+def not_connected(error: OSError) -> NotConnected:
+    """Return the reason why a connection could not be opened."""
+    return _NOT_CONNECTED.get(error.errno or 0, NotConnected)(type(error).__name__)
 
 
 class Disconnected(AskFailed):

@@ -227,6 +227,9 @@ async def test_what_a_neighbour_learns_later_is_fetched_after_a_while(world: Wor
     await world.settle()
     assert there.stated_window(M) == 4096
 
+    world.now -= 3600
+    assert there.is_due(M), "the clock was set back"
+
 
 async def test_the_newest_usage_of_a_conversation_is_found_and_nobody_elses(world: World) -> None:
     """Cases 72, 110."""

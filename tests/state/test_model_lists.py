@@ -28,6 +28,19 @@ def test_a_list_that_was_read_is_asked_for_once_an_hour() -> None:
     assert lists.window("up", "m") == 8192
 
 
+def test_a_clock_that_is_set_back_does_not_keep_a_list_for_longer() -> None:
+    clock = Clock()
+    lists = ModelLists(clock)
+    clock.now += 10 * LIST_TTL_S
+    assert lists.begin_request("up", "a")
+    lists.store("up", {"m": 8192}, {}, {})
+
+    clock.now -= 5 * LIST_TTL_S
+    assert lists.is_due("up")
+    assert lists.begin_request("up", "a")
+    assert not lists.begin_request("up", "a"), "it is being asked for"
+
+
 def test_a_list_that_could_not_be_read_is_asked_for_again_soon_and_then_later() -> None:
     clock = Clock()
     lists = ModelLists(clock)

@@ -1,13 +1,17 @@
 """Why an upstream cannot be reached: a wrong scheme, a certificate and a closed port are told apart."""
 
 import asyncio
+import os
+import resource
 import ssl
+from contextlib import contextmanager
 
 import pytest
+from multidict import CIMultiDict
 
 from gateway.command.check.upstreams import _ask
 from gateway.config import Upstream
-from gateway.upstream.client import Client
+from gateway.upstream.client import Client, UpstreamCall, UpstreamUnreachable, target
 from gateway.upstream.public_http import PublicHttp
 from tests.e2e.test_serving_tls import made
 
@@ -67,3 +71,32 @@ async def test_aiohttps_client_gives_the_same_reasons(tmp_path, kind, reason):
     await client._http.close()
     client._http = PublicHttp()
     assert await told(kind, "https", tmp_path, client) == f"upstreams.u: could not be reached: {reason}"
+
+
+@contextmanager
+def no_descriptors_left():
+    """Leave this process no file descriptor that it could open."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.dup(0)
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.parametrize("http", [None, PublicHttp])
+async def test_a_gateway_without_file_descriptors_does_not_blame_the_upstream(http):
+    client = Client()
+    if http is not None:
+        await client._http.close()
+        client._http = http()
+    server, port = await listening("plain", None)
+    upstream = target(Upstream("u", "openai", f"http://127.0.0.1:{port}/v1"))
+    try:
+        with no_descriptors_left(), pytest.raises(UpstreamUnreachable, match="no file descriptors left"):
+            await client.send(upstream, UpstreamCall("GET", "/models", "", ""), CIMultiDict(), None)
+    finally:
+        await client.close()
+        server.close()

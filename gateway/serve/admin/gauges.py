@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
+from gateway.observe.log import lost_lines
 from gateway.observe.metrics import Gauge
 from gateway.serve.gateway import Gateway
 
@@ -15,6 +16,7 @@ def gauges(gateway: Gateway) -> Iterator[Gauge]:
     yield _one("turnfold_queue_length", "Pieces of work that wait for a thread or run in one.", gateway.pool.waiting)
     yield _one("turnfold_background_tasks", "Background tasks that are running.", len(gateway.tasks))
     yield _one("turnfold_records_waiting", "Records that are not yet in the store.", gateway.records.waiting)
+    yield _one("turnfold_log_lines_lost", "Lines of the log since the start that could not be written.", lost_lines())
     yield _one("turnfold_draining", "1 while the process is stopping.", gateway.draining)
     resting = [((name,), float(gateway.balance.resting(name))) for name in gateway.settings.upstreams]
     yield Gauge("turnfold_upstream_resting", "1 while an upstream that failed is left alone.", ("upstream",), resting)

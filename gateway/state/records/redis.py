@@ -11,7 +11,7 @@ from typing import Any, Final
 from redis.asyncio import BlockingConnectionPool, Redis
 
 from gateway.state.records.base import Bounds, Query, StoredRecord
-from gateway.state.store.redis import PER_BATCH, PREFIX, SOCKET_TIMEOUT_S
+from gateway.state.store.redis import PER_BATCH, PREFIX, SOCKET_TIMEOUT_S, writing
 
 ALL: Final = f"{PREFIX}exchanges"
 CONNECTIONS: Final = 4
@@ -37,7 +37,7 @@ class RedisLog:
     async def append(self, rows: Sequence[StoredRecord]) -> None:
         keep_ms = max(int(self.bounds.keep_s * 1000), 1)
         oldest = self._clock() - self.bounds.keep_s
-        async with self._redis.pipeline(transaction=False) as batch:
+        async with writing(self._redis), self._redis.pipeline(transaction=False) as batch:
             for row in rows:
                 batch.set(_name("exchange", row.id), row.value, px=keep_ms)
                 for index in (ALL, *_indexes(row)):
@@ -73,7 +73,8 @@ class RedisLog:
         return value if isinstance(value, bytes) else None
 
     async def put_text(self, request_id: str, value: bytes) -> None:
-        await self._redis.set(_name("exchange-text", request_id), value, px=max(int(self.bounds.keep_s * 1000), 1))
+        async with writing(self._redis):
+            await self._redis.set(_name("exchange-text", request_id), value, px=max(int(self.bounds.keep_s * 1000), 1))
 
     async def text(self, request_id: str) -> bytes | None:
         value = await self._redis.get(_name("exchange-text", request_id))
@@ -82,9 +83,10 @@ class RedisLog:
     async def forget(self, caller: str | None) -> int:
         gone = 0
         index = ALL if caller is None else _name("exchanges-caller", caller)
-        while ids := await self._redis.zrange(index, 0, PER_BATCH - 1):
-            gone += await self._delete(_texts(ids))
-            await self._redis.zrem(index, *ids)
+        async with writing(self._redis):
+            while ids := await self._redis.zrange(index, 0, PER_BATCH - 1):
+                gone += await self._delete(_texts(ids))
+                await self._redis.zrem(index, *ids)
         return gone
 
     async def close(self) -> None:

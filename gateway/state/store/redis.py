@@ -4,7 +4,8 @@ This class raises the driver's exceptions; `gateway.state.store.guard` handles t
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Final
 from uuid import uuid4
 
@@ -12,6 +13,7 @@ from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import ReadOnlyError
 
 PREFIX: Final = "turnfold:1:"
 """Product and layout version: two versions of Turnfold can share a server during an upgrade."""
@@ -35,6 +37,17 @@ local sum = redis.call('incrby', KEYS[1], ARGV[1])
 if redis.call('pttl', KEYS[1]) < 0 then redis.call('pexpire', KEYS[1], ARGV[2]) end
 return sum
 """
+
+
+@asynccontextmanager
+async def writing(redis: Redis) -> AsyncIterator[None]:
+    """Write to a server. One that has become a replica refuses that and keeps its connections open, after a failover for ever. They are
+    closed, because the next ones may lead to the new primary: its name and address are often those of the old one."""
+    try:
+        yield
+    except ReadOnlyError:
+        await redis.connection_pool.disconnect(inuse_connections=False)
+        raise
 
 
 class RedisStore:
@@ -74,7 +87,7 @@ class RedisStore:
 
     async def put(self, kind: str, key: str, value: bytes, *, ttl_s: float, scope: str = "") -> None:
         name = _name(kind, key)
-        async with self._redis.pipeline(transaction=True) as batch:
+        async with writing(self._redis), self._redis.pipeline(transaction=True) as batch:
             batch.set(name, value, px=max(1, int(ttl_s * 1000)))
             if scope:
                 members = f"{PREFIX}scope:{scope}"
@@ -85,23 +98,27 @@ class RedisStore:
             await batch.execute()
 
     async def claim(self, key: str, *, ttl_s: float) -> bool:
-        taken = await self._redis.set(_name("job", key), self._owner, nx=True, px=max(1, int(ttl_s * 1000)))
+        async with writing(self._redis):
+            taken = await self._redis.set(_name("job", key), self._owner, nx=True, px=max(1, int(ttl_s * 1000)))
         return taken is not None
 
     async def release(self, key: str) -> None:
         # Only our own claim: after it expired another process may have taken the job.
-        await self._redis.eval(RELEASE, 1, _name("job", key), self._owner)
+        async with writing(self._redis):
+            await self._redis.eval(RELEASE, 1, _name("job", key), self._owner)
 
     async def add(self, key: str, amount: int, *, ttl_s: float) -> int:
-        return int(await self._redis.eval(ADD, 1, _name("count", key), amount, max(1, int(ttl_s * 1000))))
+        async with writing(self._redis):
+            return int(await self._redis.eval(ADD, 1, _name("count", key), amount, max(1, int(ttl_s * 1000))))
 
     async def forget(self, scope: str | None) -> int:
-        if scope is None:
-            return await self._forget_all()
-        gone = await self._forget_scope(f"{PREFIX}scope:{scope}")
-        async for members in self._redis.scan_iter(match=f"{PREFIX}scope:{scope}.*", count=PER_BATCH):
-            gone += await self._forget_scope(members)
-        return gone
+        async with writing(self._redis):
+            if scope is None:
+                return await self._forget_all()
+            gone = await self._forget_scope(f"{PREFIX}scope:{scope}")
+            async for members in self._redis.scan_iter(match=f"{PREFIX}scope:{scope}.*", count=PER_BATCH):
+                gone += await self._forget_scope(members)
+            return gone
 
     async def close(self) -> None:
         await self._redis.aclose()

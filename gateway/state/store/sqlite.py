@@ -69,11 +69,11 @@ FACTS: Final = Schema(SCHEMA, ("facts", "jobs"), SCHEMA_VERSION)
 
 ADD: Final = """
 INSERT INTO facts VALUES ('count', :key, '', CAST(:amount AS TEXT), :until) ON CONFLICT (kind, key) DO UPDATE SET
-  value = CAST(:amount + CASE WHEN facts.expires > :now THEN CAST(facts.value AS INTEGER) ELSE 0 END AS TEXT),
-  expires = CASE WHEN facts.expires > :now THEN facts.expires ELSE excluded.expires END
+  value = CAST(:amount + CASE WHEN facts.expires > :now AND facts.expires <= :latest THEN CAST(facts.value AS INTEGER) ELSE 0 END AS TEXT),
+  expires = CASE WHEN facts.expires > :now AND facts.expires <= :latest THEN facts.expires ELSE excluded.expires END
 RETURNING value
 """
-"""A count is text, so that it is never read as a value."""
+"""A count is text, so that it is never read as a value. One that ends much later than a new one would is from before the clock was set back."""
 
 Result = TypeVar("Result")
 Use = Callable[[sqlite3.Connection], Result]
@@ -161,7 +161,9 @@ class SqliteStore:
         now = self._clock()
 
         def count(connection: sqlite3.Connection) -> int:
-            [(total,)] = connection.execute(ADD, {"key": key, "amount": amount, "until": now + ttl_s, "now": now})
+            [(total,)] = connection.execute(
+                ADD, {"key": key, "amount": amount, "until": now + ttl_s, "now": now, "latest": now + 2 * ttl_s}
+            )
             return int(total)
 
         return await self._writer.use(count)
@@ -235,7 +237,9 @@ class Seat:
     def _connect(self) -> sqlite3.Connection:
         if self._connection is not None:
             if _identity(self._path) == self._file:
-                return self._connection
+                if self._path.stat().st_size:
+                    return self._connection
+                _remove(self._path)  # another program emptied it; while any process has it open, it cannot be begun again
             self._disconnect()  # the file was deleted or replaced, which may happen at any time
         try:
             self._connection = _open(self._path, self._max_pages, self._schema)
@@ -356,6 +360,11 @@ def _set_aside(path: Path) -> None:
         log.error("store_file_is_not_ours", path=str(path))
         return
     path.replace(path.with_name(path.name + ".damaged"))
-    for suffix in ("-wal", "-shm"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    _remove(path)
     log.error("store_file_damaged", path=str(path), kept_as=path.name + ".damaged")
+
+
+def _remove(path: Path) -> None:
+    """Remove a file of ours and what belongs to it. Connections to it find it gone at their next use."""
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)

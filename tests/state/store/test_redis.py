@@ -2,14 +2,19 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
 from redis.asyncio import Redis
+from redis.exceptions import ReadOnlyError
 
+from gateway.state.records.base import Bounds, StoredRecord
+from gateway.state.records.opening import open_log
 from gateway.state.store import open_store
-from gateway.state.store.redis import PREFIX
+from gateway.state.store.redis import PREFIX, RedisStore
 from tests.redis_server import BINARY, REASON, RedisServer, free_port
 from tests.state.store.conftest import PATIENCE_S
 
@@ -74,6 +79,62 @@ async def test_a_closed_port_costs_nothing_but_values() -> None:
     with pytest.raises(Exception, match="onnect"):
         await store.forget(None)
     await store.close()
+
+
+@asynccontextmanager
+async def address_of(*servers: RedisServer) -> AsyncIterator[tuple[int, Callable[[], None]]]:
+    """An address that leads to the first server, and to the next one after each call of the function beside it. Open connections stay."""
+    left = list(servers)
+
+    async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while piece := await reader.read(65536):
+            writer.write(piece)
+        writer.close()
+
+    async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", left[0].port)
+        await asyncio.gather(carry(reader, inner_writer), carry(inner_reader, writer))
+
+    server = await asyncio.start_server(connect, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1], lambda: left.__delitem__(0)
+    finally:
+        server.close()
+
+
+async def test_after_a_failover_values_and_records_go_to_the_new_primary(
+    own_server: RedisServer, raw: Redis, tmp_path: Path
+) -> None:
+    (tmp_path / "new").mkdir()
+    new = RedisServer(tmp_path / "new")
+    new.start()
+    try:
+        async with address_of(own_server, new) as (port, fail_over):
+            url = f"redis://127.0.0.1:{port}/0"
+            store, records = RedisStore(url), open_log(url, Bounds(HOUR_S, 10, 10_000))
+            assert records is not None
+            row = StoredRecord("id", time.time(), "", "model", "", "", "", b"{}")
+            await store.put("summary", "a", b"words", ttl_s=HOUR_S)
+            await records.append([row])
+
+            await raw.replicaof("127.0.0.1", new.port)
+            fail_over()
+            writes = (
+                lambda: store.put("summary", "a", b"words", ttl_s=HOUR_S),
+                lambda: store.add("tokens", 1, ttl_s=HOUR_S),
+                lambda: store.claim("job", ttl_s=HOUR_S),
+                lambda: records.append([row]),
+            )
+            for write in writes:
+                with suppress(ReadOnlyError):
+                    await write()
+                await write()
+            assert await store.get("summary", "a") == b"words"
+            assert await records.get("id") == b"{}"
+            await store.close()
+            await records.close()
+    finally:
+        new.stop()
 
 
 async def test_foreign_values_are_ignored(own_server: RedisServer, raw: Redis) -> None:

@@ -1,6 +1,7 @@
 """What can happen to a file, and what it costs: a value, never a request."""
 
 import asyncio
+import os
 import sqlite3
 import subprocess
 import sys
@@ -52,6 +53,16 @@ async def test_a_new_file_may_be_opened_by_several_at_once(tmp_path: Path) -> No
                 await store.close()
         assert answers[::2] == [None] * 3
         assert sorted(filter(None, answers[1::2])) == [1, 2, 3]
+
+
+async def test_a_minute_that_a_clock_goes_through_twice_is_counted_anew(tmp_path: Path) -> None:
+    hours = [10.0]
+    store = SqliteStore(tmp_path / "t.db", clock=lambda: hours[0] * HOUR_S)
+    for _ in range(3):
+        await store.add("requests.a.1", 1, ttl_s=120)
+    hours[0] -= 1
+    assert [await store.add("requests.a.1", 1, ttl_s=120) for _ in range(2)] == [1, 2]
+    await store.close()
 
 
 async def test_values_outlive_the_process(tmp_path: Path) -> None:
@@ -154,6 +165,21 @@ async def test_a_file_that_went_away_is_started_anew(tmp_path: Path) -> None:
     await store.put("summary", "b", b"more", ttl_s=HOUR_S)
     assert await store.get_many("summary", ["a", "b"]) == {"b": b"more"}
     await store.close()
+
+
+async def test_a_file_that_another_program_emptied_is_started_anew(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    stores = [at(path), at(path)]
+    for store in stores:
+        await store.put("summary", "a", b"words", ttl_s=HOUR_S)
+        assert await store.get("summary", "a") == b"words"
+    for emptied in (path, path.with_name("t.db-wal")):
+        os.truncate(emptied, 0)
+    for store in stores:
+        await store.put("summary", "b", b"words", ttl_s=HOUR_S)
+    for store in (*stores, at(path)):
+        assert [await store.get("summary", key) for key in "ab"] == [None, b"words"]
+        await store.close()
 
 
 @pytest.mark.parametrize("content", [b"models:\n  gpt-4o: {context_window: 128000}\n" * 50, b"\x00" * 8192])
