@@ -20,7 +20,7 @@ from benchmarks.recall.ours import COUNTER, turnfold, without_recall
 from benchmarks.recall.planted import FRESH, INSTRUCTIONS, UNSEEN, with_change, with_instruction
 from benchmarks.recall.variants import VARIANTS
 from benchmarks.recorded import CONVERSATIONS, present
-from gateway.context.cut.layout import id_tokens
+from gateway.context.cut.source import id_tokens
 
 BUDGETS = (0.10, 0.25, 0.50)
 SMALL_BUDGETS = (0.02, 0.05)

@@ -15,7 +15,7 @@ import structlog
 
 from gateway.context.count.counter import CountText
 from gateway.context.cut.foresight import SummaryGoal, next_summary
-from gateway.context.cut.layout import Source
+from gateway.context.cut.source import Source
 from gateway.context.cut.summary import Summary
 from gateway.context.life import identity
 from gateway.context.life.identity import key_hash_in

@@ -9,8 +9,8 @@ import pytest
 
 from gateway.context.count.counter import Counter
 from gateway.context.cut.budget import Budget
-from gateway.context.cut.layout import MOST_SEARCHED_CHARACTERS
 from gateway.context.cut.policy import Policy
+from gateway.context.cut.source import MOST_THOROUGH_CHARACTERS
 from gateway.context.read import lines, sentences
 from gateway.context.shrink.gaps import LONGEST_CLUSTER
 from gateway.context.shrink.text import shrink_text
@@ -99,8 +99,8 @@ def conversation(characters: int) -> list[dict[str, Any]]:
 def test_what_one_request_may_cost_is_bounded() -> None:
     """Beyond the budget heads and tails stand: ten times the text takes no more steps than what may be searched."""
     budget = Budget(20_000, 2000, 0, 0)
-    within = conversation(MOST_SEARCHED_CHARACTERS // 12)
-    beyond = conversation(MOST_SEARCHED_CHARACTERS * 3)
+    within = conversation(MOST_THOROUGH_CHARACTERS // 12)
+    beyond = conversation(MOST_THOROUGH_CHARACTERS * 3)
 
     searched, bounded = (steps(lambda messages=messages: fold_conversation(messages, budget, COUNTER, Policy()))
                          for messages in (within, beyond))  # fmt: skip

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gateway.context.cut import layout
+from gateway.context.cut import lay_out
 from gateway.state.pool import INLINE
 from tests.fakes import chat
 
@@ -19,13 +19,13 @@ CONFIG = {
 def laid_out(monkeypatch) -> list[str]:
     """The threads in which conversations were laid out, in order."""
     threads: list[str] = []
-    lay_out = layout.lay_out
+    real = lay_out._lay_out
 
     def counted(source: Any) -> Any:
         threads.append(threading.current_thread().name)
-        return lay_out(source)
+        return real(source)
 
-    monkeypatch.setattr(layout, "lay_out", counted)
+    monkeypatch.setattr(lay_out, "_lay_out", counted)
     return threads
 
 

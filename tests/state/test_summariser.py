@@ -11,8 +11,8 @@ import pytest
 from gateway.context.count.counter import Counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.foresight import messages_before_cut, next_summary
-from gateway.context.cut.layout import Source
 from gateway.context.cut.policy import Policy
+from gateway.context.cut.source import Source
 from gateway.context.cut.summary import Summary
 from gateway.context.cut.turns import split
 from gateway.context.life import identity

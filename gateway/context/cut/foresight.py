@@ -10,8 +10,10 @@ from typing import Final
 import msgspec
 
 from gateway.context.cut import replay
-from gateway.context.cut.layout import Layout, Source
+from gateway.context.cut.lay_out import layout_of
+from gateway.context.cut.layout import Layout
 from gateway.context.cut.next_cut import kept_after_cut
+from gateway.context.cut.source import Source
 from gateway.context.cut.units import CALLS, GROWTH, USER, Unit
 
 GROWTH_STEP: Final = 1 / 48
@@ -36,7 +38,8 @@ class SummaryGoal(msgspec.Struct, frozen=True):
 
 def messages_before_cut(source: Source) -> int:
     """Return the number of messages before the cut; 0 when nothing is folded. A usable summary covers no more."""
-    return _messages_before(source.layout, source.layout.cut.first_kept)
+    layout = layout_of(source)
+    return _messages_before(layout, layout.cut.first_kept)
 
 
 def next_summary(source: Source, covered: int) -> SummaryGoal | None:
@@ -45,7 +48,7 @@ def next_summary(source: Source, covered: int) -> SummaryGoal | None:
     None when the newest summary covers what the next cut folds, or when too little is known of the next cut. The result
     stays the same while the conversation grows a little: one summary for each cut is enough.
     """
-    layout = source.layout
+    layout = layout_of(source)
     cut = messages_before_cut(source)
     if covered > cut:
         return None

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from gateway.context.cut.layout import Source
+from gateway.context.cut.source import Source
 
 OVERCOUNT_FACTOR: Final = 1.35
 """Factor. An estimated count may be a third too high. Until an upstream has refused, a question that is too large by no

@@ -12,8 +12,8 @@ from gateway.context.cache.marking import NO_TERMS, CacheTerms
 from gateway.context.count import message_cost, tokens
 from gateway.context.count.counter import Counter
 from gateway.context.count.tokens import TokenCount
-from gateway.context.cut.layout import Source
 from gateway.context.cut.policy import Policy
+from gateway.context.cut.source import Source
 from gateway.context.cut.summary import Summary
 from gateway.context.life.attempt import Attempt
 from gateway.context.life.bills import LastRequest

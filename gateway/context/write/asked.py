@@ -7,7 +7,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from gateway.context.cut.layout import Layout, Source
+from gateway.context.cut.layout import Layout
+from gateway.context.cut.source import Source
 from gateway.context.read.cues import asks_for_information, is_question, request_in
 from gateway.context.read.lines import head_and_tail
 from gateway.context.read.pasted import own_words

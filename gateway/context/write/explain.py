@@ -7,8 +7,9 @@ import msgspec
 
 from gateway.context.count.counter import Counter
 from gateway.context.cut.budget import Budget
-from gateway.context.cut.layout import Source
+from gateway.context.cut.lay_out import layout_of
 from gateway.context.cut.policy import Policy
+from gateway.context.cut.source import Source
 from gateway.context.cut.summary import Summary
 from gateway.context.read import lines
 from gateway.context.write.folding import source_of
@@ -56,7 +57,7 @@ def explain_lines(
             for index, message in enumerate(messages)
         )
     source = source_of(messages, budget, counter, policy, summary=summary, memory=memory)
-    layout = with_room_for_quotes(source, source.layout)
+    layout = with_room_for_quotes(source, layout_of(source))
     kept = kept_messages(source, layout)
     fates = list(_fates_of_lines(source, replacement_of(source, layout, kept)))
     for index, message in kept.items():

@@ -14,10 +14,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gateway.context.cut.layout import Layout, Source
+from gateway.context.cut.lay_out import layout_of
+from gateway.context.cut.layout import Layout
 from gateway.context.cut.media_and_reasoning import has_media_or_reasoning
 from gateway.context.cut.question import kept_whole, question_of
 from gateway.context.cut.rungs import QUESTION
+from gateway.context.cut.source import Source
 from gateway.context.cut.unit_limits import gets_final_size
 from gateway.context.shrink.gaps import characters_without_markers
 from gateway.context.shrink.message import fair_limits, shrink_message
@@ -46,7 +48,7 @@ Stage = Callable[[Sketch, Source], Sketch]
 
 def fold(source: Source) -> Draft:
     """Fold a conversation to fit its budget, as far as possible."""
-    sketch = first_sketch(source, source.layout)
+    sketch = first_sketch(source, layout_of(source))
     for stage in STAGES:
         if _excess(sketch, source) <= 0:
             break
@@ -163,7 +165,7 @@ def keep_question_only(sketch: Sketch, source: Source) -> Sketch:
     if sketch.layout.cut.first_kept >= len(sketch.layout.units) - 1:
         return sketch
     source = replace(source, rung=QUESTION)
-    layout = source.layout
+    layout = layout_of(source)
     digest_tokens = int(DIGEST_SHARE_BESIDE_QUESTION * layout.room.free)
     return first_sketch(source, replace(layout, cut=replace(layout.cut, digest_tokens=digest_tokens)))
 

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from gateway.context import frames
 from gateway.context.count.counter import Counter
 from gateway.context.cut.budget import Budget
-from gateway.context.cut.layout import Source
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.rungs import FOLD, RUNGS, Rung
+from gateway.context.cut.source import Source
 from gateway.context.cut.summary import Summary
 from gateway.context.cut.turns import split
 from gateway.context.write import draft_cache

@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
-from gateway.context.cut.layout import Layout, Source, result_limits, tokens_of_characters
+from gateway.context.cut.layout import Layout
 from gateway.context.cut.media_and_reasoning import has_media_or_reasoning, without_media_and_reasoning
 from gateway.context.cut.question import kept_whole, question_of
+from gateway.context.cut.result_limits import result_limits, tokens_of_characters
+from gateway.context.cut.source import Source
 from gateway.context.cut.unit_limits import unit_limits
 from gateway.context.cut.units import USER
 from gateway.context.read.words import words

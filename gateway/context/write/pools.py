@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Sequence
 from typing import Final
 
-from gateway.context.cut.layout import Source
+from gateway.context.cut.source import Source
 from gateway.context.read import lines
 from gateway.context.weigh.line_pool import LinePool
 from gateway.context.weigh.tally import Tally

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from gateway.context.cut.layout import Source
+from gateway.context.cut.source import Source
 from gateway.context.read import lines
 from gateway.context.read.line import Line, MessageLines
 from gateway.wire.memory import Memory

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from gateway.context import frames
 from gateway.context.choose import digest, rows
-from gateway.context.cut.layout import Layout, Source
+from gateway.context.cut.layout import Layout
+from gateway.context.cut.source import Source
 from gateway.context.cut.units import USER
 from gateway.context.weigh.line_pool import LinePool
 from gateway.context.write.asked import Ask, ask_of, tokens_before_digest

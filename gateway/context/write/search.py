@@ -10,7 +10,8 @@ import msgspec
 
 from gateway.context import frames
 from gateway.context.choose import embedding, lookup, recall
-from gateway.context.cut.layout import Layout, Source
+from gateway.context.cut.layout import Layout
+from gateway.context.cut.source import Source
 from gateway.context.read import lines
 from gateway.context.read.line import Line, MessageLines
 from gateway.context.weigh import speakers

@@ -12,7 +12,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from gateway.context.choose import lookup
-from gateway.context.cut.layout import Layout, Source
+from gateway.context.cut.layout import Layout
+from gateway.context.cut.source import Source
 from gateway.context.cut.units import USER, Cut, Unit, newest_question
 from gateway.context.weigh import speakers
 from gateway.context.write.asked import Ask, Kind, ask_of, set_aside_tokens

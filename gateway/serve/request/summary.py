@@ -14,7 +14,7 @@ from multidict import CIMultiDict
 from gateway.config import SummarySettings
 from gateway.context.count import message_cost
 from gateway.context.cut.foresight import messages_before_cut
-from gateway.context.cut.layout import Source
+from gateway.context.cut.source import Source
 from gateway.context.life import identity, ladder
 from gateway.context.life.states import Answered
 from gateway.context.life.task import Task

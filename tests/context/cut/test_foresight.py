@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from gateway.context.count.counter import Counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.foresight import LATE_SHARE, LEAST_SHARE, SummaryGoal, messages_before_cut, next_summary
-from gateway.context.cut.layout import Source
 from gateway.context.cut.policy import Policy
+from gateway.context.cut.source import Source
 from gateway.context.cut.turns import split
 from gateway.wire.message import call_arguments, text_of, tool_calls
 
