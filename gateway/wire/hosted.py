@@ -25,11 +25,11 @@ class Text(Enum):
     """What may be done with a text of a result."""
 
     CUT = "may be shortened"
-    READ = "stays whole: a name, an address, or something that the provider wants back as it was"
+    WHOLE = "stays whole: a name, an address, or something that the provider wants back as it was"
     IMAGE = "base64 of an image, which is no text"
 
 
-CUT, READ, IMAGE = Text.CUT, Text.READ, Text.IMAGE
+CUT, WHOLE, IMAGE = Text.CUT, Text.WHOLE, Text.IMAGE
 
 Pattern = Text | str | tuple["Pattern", ...] | list["Pattern"] | Mapping[str, "Pattern"]
 """Where texts are in a JSON value: an object by the names of its members, a list by the pattern of all its values, alternatives as a tuple.
@@ -53,7 +53,7 @@ ITEMS: Final[Mapping[str, HostedItem]] = MappingProxyType(
             {"output": CUT, "error": (CUT, {"message": CUT, "content": (CUT, [{"text": CUT}])})},
         ),
         "code_interpreter_call": HostedItem(("code",), {"outputs": [{"logs": CUT}]}, is_in_body=False),
-        "file_search_call": HostedItem(("queries",), {"results": [{"filename": READ, "text": CUT}]}, is_in_body=False),
+        "file_search_call": HostedItem(("queries",), {"results": [{"filename": WHOLE, "text": CUT}]}, is_in_body=False),
         "web_search_call": HostedItem(("action",), {}, is_in_body=False),
         "image_generation_call": HostedItem(("revised_prompt",), {"result": IMAGE}, is_in_body=False),
     }
@@ -61,19 +61,19 @@ ITEMS: Final[Mapping[str, HostedItem]] = MappingProxyType(
 """The items of Responses by their type. Without ``include`` in its request, a client has no results of searches and no logs."""
 
 _PRINTED: Final = {"stdout": CUT, "stderr": CUT}
-_ERROR: Final = {"error_code": READ}
+_ERROR: Final = {"error_code": WHOLE}
 
 BLOCKS: Final[Mapping[str, Pattern]] = MappingProxyType(
     {
         "mcp_tool_result": {"content": (CUT, [{"text": CUT}])},
-        "web_search_tool_result": {"content": ([{"title": READ, "url": READ, "page_age": READ}], _ERROR)},
+        "web_search_tool_result": {"content": ([{"title": WHOLE, "url": WHOLE, "page_age": WHOLE}], _ERROR)},
         "web_fetch_tool_result": {
             "content": (
                 _ERROR,
                 {
-                    "url": READ,
+                    "url": WHOLE,
                     "content": {
-                        "title": READ,
+                        "title": WHOLE,
                         "source": ({"type": "text", "data": CUT}, {"type": "content", "content": (CUT, [{"text": CUT}])}),
                     },
                 },
@@ -83,15 +83,15 @@ BLOCKS: Final[Mapping[str, Pattern]] = MappingProxyType(
             "content": (
                 _ERROR,
                 {"type": "code_execution_result", **_PRINTED},
-                {"type": "encrypted_code_execution_result", "stderr": READ},
+                {"type": "encrypted_code_execution_result", "stderr": WHOLE},
             )
         },
         "bash_code_execution_tool_result": {"content": (_ERROR, _PRINTED)},
         "text_editor_code_execution_tool_result": {
-            "content": (_ERROR, {"error_message": READ, "lines": [READ]}, {"file_type": "text", "content": CUT})
+            "content": (_ERROR, {"error_message": WHOLE, "lines": [WHOLE]}, {"file_type": "text", "content": CUT})
         },
-        "tool_search_tool_result": {"content": (_ERROR, {"tool_references": [{"tool_name": READ}]})},
-        "advisor_tool_result": {"content": (_ERROR, {"text": READ})},
+        "tool_search_tool_result": {"content": (_ERROR, {"tool_references": [{"tool_name": WHOLE}]})},
+        "advisor_tool_result": {"content": (_ERROR, {"text": WHOLE})},
     }
 )  # fmt: skip
 """The results of Messages by the type of their block. A web search has its pages in encrypted form; a page that was fetched is a document
@@ -137,7 +137,7 @@ def parts(item: Mapping[str, Any], pattern: Pattern, *, is_in_body: bool) -> lis
     for path, text, value in found:
         if text is CUT:
             shown.append({"type": "text", PLACE: path, "text": value})
-        elif text is READ:
+        elif text is WHOLE:
             shown.append(Opaque({"content": value}))
     return [*shown, rest]
 

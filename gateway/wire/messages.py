@@ -6,7 +6,8 @@ from gateway.wire.format import Format
 from gateway.wire.memory import Memory
 from gateway.wire.message import dumps
 from gateway.wire.messages_edits import BINDING_BETA, encode
-from gateway.wire.messages_reading import MessagesRequest, read
+from gateway.wire.messages_reading import read
+from gateway.wire.messages_request import MessagesRequest
 from gateway.wire.views import event_type
 
 PATH: Final = "/v1/messages"

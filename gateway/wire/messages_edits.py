@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from gateway.wire import cache_marks, citations, hosted
 from gateway.wire.format import Edits
 from gateway.wire.message import CACHE_CONTROL, Message, dumps
-from gateway.wire.messages_reading import CALLS, THINKING, BlockOrigin, MessagesRequest
+from gateway.wire.messages_request import CALLS, THINKING, BlockOrigin, MessagesRequest
 from gateway.wire.raw_json import array
 from gateway.wire.splice import splice, without_result
 from gateway.wire.views import Opaque, Piece, changed_arguments, origin_of, texts_in

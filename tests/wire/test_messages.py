@@ -10,7 +10,7 @@ from gateway.standin import messages as strict
 from gateway.wire import messages as wire
 from gateway.wire.format import Edits
 from gateway.wire.messages import MESSAGES
-from gateway.wire.messages_reading import THINKING
+from gateway.wire.messages_request import THINKING
 from tests.wire.conversations import messages_body
 from tests.wire.folding import COUNTER, folded, read
 

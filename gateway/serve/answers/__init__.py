@@ -1,1 +1,6 @@
-"""The way out: read an upstream's answer, and give it to the client."""
+"""The way out: read an upstream's answer, and give it to the client.
+
+- `answer`: read it far enough to know whether it is a refusal.
+- `relay`: forward it as it arrives. `whole`: one that has arrived completely.
+- `tail`: what its last bytes say.
+"""

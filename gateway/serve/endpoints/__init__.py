@@ -1,1 +1,6 @@
-"""Endpoints beside a conversation: passed through, or answered here where an upstream lacks them."""
+"""Endpoints beside a conversation: passed through, or answered here where an upstream lacks them.
+
+- `passthrough`: every path without a handler of its own.
+- `models`: the list of models.
+- `counting`, `compact`: count or compact a conversation. They ask the upstream first (`upstream_first`).
+"""

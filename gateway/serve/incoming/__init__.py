@@ -1,1 +1,9 @@
-"""The way in: connections, addresses, guards, limits and bodies of clients' requests."""
+"""The way in: connections, addresses, guards, limits and bodies of clients' requests.
+
+In the order of use:
+
+- `connection`, `tls`, `aiohttp_parts`: the client's connection. `peers`: the other workers.
+- `addresses`, `guard`, `paths`, `headers`: who asks for what. `callers`: the hashes of the caller.
+- `admission`, `uploads`: how much is served at a time. `limits`, `body`, `encoding`: the body within its limits.
+- `errors`: our own errors.
+"""
