@@ -92,12 +92,11 @@ def test_a_function_returns_it_does_not_answer(path: Path) -> None:
     assert [name for name, text in functions if re.search(r"[;,:] answers? (the|its|how|whether|with)\b", text)] == []
 
 
-LISTING = [path for path in SOURCES if path.name == "__init__.py" and "\n- `" in path.read_text(encoding="utf-8")]
-"""Packages whose docstring says what each of its modules is for."""
+PACKAGES = [path for path in SOURCES if path.name == "__init__.py" and path.parent.name != "turnfold"]
 
 
-@pytest.mark.parametrize("path", LISTING, ids=name_of)
-def test_a_docstring_that_lists_the_modules_of_a_package_names_each_of_them(path: Path) -> None:
+@pytest.mark.parametrize("path", PACKAGES, ids=name_of)
+def test_the_docstring_of_a_package_names_each_of_its_modules(path: Path) -> None:
     docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
     modules = {each.stem for each in path.parent.glob("*.py")} | {
         each.parent.name for each in path.parent.glob("*/__init__.py")

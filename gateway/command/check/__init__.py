@@ -1,4 +1,7 @@
-"""`turnfold check FILE`: the mistakes in a configuration file, and everything that this machine lacks for it."""
+"""`turnfold check FILE`: the mistakes in a configuration file, and everything that this machine lacks for it.
+
+`machine` checks this machine, `upstreams` asks the upstreams, `one_model` shows the settings of a model.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path

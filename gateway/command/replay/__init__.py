@@ -1,4 +1,7 @@
-"""`turnfold replay`: past traffic through the decisions of the gateway, on all cores, in bounded memory. No upstream is called."""
+"""`turnfold replay`: past traffic through the decisions of the gateway, on all cores, in bounded memory. No upstream is called.
+
+`logs` reads past requests, `deciding` decides about each, `sums` adds up, `page` writes the result as HTML.
+"""
 
 import multiprocessing
 import os

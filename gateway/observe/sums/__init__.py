@@ -1,6 +1,9 @@
 """The sums of many records: the figures of the dashboard and of `turnfold report`. Records are added newest first.
 
 A value that cannot be known is None. The memory that is used has a limit.
+
+- `modes`, `savings`, `fullness`, `losers`, `over_time`: one sum each.
+- `record`: questions about one record. `bounds`: limits of the memory.
 """
 
 from collections import Counter

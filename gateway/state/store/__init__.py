@@ -1,4 +1,8 @@
-"""The store for derived values that outlive a request: one protocol, three implementations."""
+"""The store for derived values that outlive a request: one protocol, three implementations.
+
+- `base`: what a store does. `memory`, `sqlite`, `redis`: three stores.
+- `guard`: time limits around any of them. `sealing`, `encryption`: how values are protected. `values`: their form.
+"""
 
 import asyncio
 from collections.abc import Callable
