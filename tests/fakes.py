@@ -96,7 +96,7 @@ def call(name: str, arguments: Mapping[str, Any], identity: str = "call_1") -> d
     }
 
 
-def user(text: str) -> dict[str, Any]:
+def user(text: Any) -> dict[str, Any]:
     return {"role": "user", "content": text}
 
 
@@ -108,7 +108,7 @@ def system(text: str) -> dict[str, Any]:
     return {"role": "system", "content": text}
 
 
-def result(identity: str, text: str) -> dict[str, Any]:
+def result(identity: str, text: Any) -> dict[str, Any]:
     """What a tool answered."""
     return {"role": "tool", "tool_call_id": identity, "content": text}
 
@@ -155,3 +155,13 @@ def tool_loop(rounds: int, result_tokens: int = 400) -> list[dict[str, Any]]:
             result(identity, f"file_{number}.py:{number}: {words(result_tokens, number)}"),
         ]
     return history
+
+
+class Clock:
+    """Time that moves when told to."""
+
+    def __init__(self, now: float = 0.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now

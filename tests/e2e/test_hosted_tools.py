@@ -13,7 +13,7 @@ from openai.types import responses
 from gateway.standin import StandIn
 from gateway.standin import messages as strict_messages
 from gateway.standin import responses as strict_responses
-from tests.fakes import words
+from tests.fakes import user, words
 
 WINDOW: Final = 8000
 CONFIG: Final = {"models": {"m": {"context_window": WINDOW, "tokenizer": "o200k"}}}
@@ -122,10 +122,6 @@ STRICT: Final = {"responses": strict_responses, "messages": strict_messages}
 each_kind = pytest.mark.parametrize(
     ("api", "kind"), [pytest.param(api, kind, id=kind) for api in (RESPONSES, MESSAGES) for kind in api.kinds]
 )
-
-
-def user(text: str) -> dict[str, Any]:
-    return {"role": "user", "content": text}
 
 
 def talk(turns: int) -> list[dict[str, Any]]:

@@ -1,20 +1,11 @@
 """Model lists: asked for when they are due, with keys that are let in, and again soon where that failed."""
 
 from gateway.state.model_lists import FIRST_RETRY_S, LIST_TTL_S, LOADED_TTL_S, ModelLists
-
-
-class Clock:
-    """Time that moves when told to."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.fakes import Clock
 
 
 def test_a_list_that_was_read_is_asked_for_once_an_hour() -> None:
-    clock = Clock()
+    clock = Clock(1000.0)
     lists = ModelLists(clock)
     assert lists.begin_request("up", "a")
     assert not lists.begin_request("up", "b"), "it is being asked for"
@@ -42,7 +33,7 @@ def test_a_clock_that_is_set_back_does_not_keep_a_list_for_longer() -> None:
 
 
 def test_a_list_that_could_not_be_read_is_asked_for_again_soon_and_then_later() -> None:
-    clock = Clock()
+    clock = Clock(1000.0)
     lists = ModelLists(clock)
     waited = []
     for _ in range(4):
@@ -59,7 +50,7 @@ def test_a_list_that_could_not_be_read_is_asked_for_again_soon_and_then_later() 
 
 
 def test_a_key_that_was_refused_does_not_ask_again_and_keeps_nobody_else_from_asking() -> None:
-    clock = Clock()
+    clock = Clock(1000.0)
     lists = ModelLists(clock)
     assert lists.begin_request("up", "bad")
     lists.note_refused_key("up", "bad")
@@ -70,14 +61,14 @@ def test_a_key_that_was_refused_does_not_ask_again_and_keeps_nobody_else_from_as
 
 
 def test_a_window_too_small_for_any_server_is_not_one() -> None:
-    lists = ModelLists(Clock())
+    lists = ModelLists(Clock(1000.0))
     lists.store("up", {"m": 1, "n": 4096}, {"o": 7}, {})
 
     assert (lists.window("up", "m"), lists.window("up", "n"), lists.running("up", "o")) == (None, 4096, None)
 
 
 def test_a_server_of_one_model_tells_for_every_name() -> None:
-    lists = ModelLists(Clock())
+    lists = ModelLists(Clock(1000.0))
     lists.store("up", {"llama.gguf": 131_072}, {"*": 4096, "llama.gguf": 4096}, {})
 
     assert lists.running("up", "gpt-4o") == 4096
@@ -85,7 +76,7 @@ def test_a_server_of_one_model_tells_for_every_name() -> None:
 
 
 def test_a_server_that_loads_on_demand_is_asked_again_until_a_model_is_loaded() -> None:
-    clock = Clock()
+    clock = Clock(1000.0)
     lists = ModelLists(clock)
     assert lists.begin_request("up", "a")
     lists.store("up", {}, {}, {}, on_demand=True)
@@ -103,7 +94,7 @@ def test_a_server_that_loads_on_demand_is_asked_again_until_a_model_is_loaded() 
 
 def test_a_model_that_was_unloaded_keeps_the_window_that_it_had() -> None:
     """It is loaded again by its next request, which must fit."""
-    lists = ModelLists(Clock())
+    lists = ModelLists(Clock(1000.0))
     for loaded in ({"m": 4096}, {"n": 8192}, {}, {"m": 2048}):
         lists.store("up", {}, loaded, {}, on_demand=True)
     assert (lists.running("up", "m"), lists.running("up", "n")) == (2048, 8192)

@@ -3,16 +3,7 @@
 from collections import Counter
 
 from gateway.upstream.balance import ALWAYS_KEPT, Balance
-
-
-class Clock:
-    """Time that moves when told to."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.fakes import Clock
 
 
 def test_first_requests_are_spread_by_weight() -> None:

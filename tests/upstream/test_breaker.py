@@ -3,13 +3,7 @@
 import pytest
 
 from gateway.upstream.breaker import Breaker
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.fakes import Clock
 
 
 def test_it_opens_after_failures_in_a_row_only() -> None:

@@ -7,16 +7,13 @@ from gateway.context import frames
 from gateway.context.cache.marking import BREAKPOINT_STYLE, CACHE_CONTROL_STYLE, MOST_MARKS, mark_positions, marked
 from gateway.context.write import note
 from gateway.wire.formats import FORMATS
+from tests.fakes import user
 
 SYSTEM = {"role": "system", "content": "Be kind."}
 NOTE = frames.framed(frames.HEAD, "user: Never on Fridays.")
 QUOTES = frames.framed(frames.QUOTES, "assistant: It is A1.")
 CALL = {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "look", "arguments": "{}"}}]}
 RESULT = {"role": "tool", "tool_call_id": "1", "content": "A1"}
-
-
-def user(text):
-    return {"role": "user", "content": text}
 
 
 def folded(*messages, quotes=None):

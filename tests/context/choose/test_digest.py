@@ -13,17 +13,9 @@ from gateway.context.read import lines
 from gateway.context.read.line import MessageLines
 from gateway.context.read.words import Word
 from gateway.context.weigh.line_pool import LinePool
+from tests.context.pools import pool
 
 COUNT = counter("o200k").text
-
-
-def pool(*messages: tuple[str, str]) -> LinePool:
-    """A folded part of (role, text); a tool's text comes from a call of ``look``."""
-    readings: list[MessageLines] = []
-    for index, (role, text) in enumerate(messages):
-        tool = "look" if role == "tool" else ""
-        readings.append(MessageLines(index, role, lines.read({"role": role, "content": text}), tool))
-    return LinePool(readings, 0)
 
 
 def digest(found: LinePool, tokens: int, **more: Any) -> str:
@@ -33,7 +25,7 @@ def digest(found: LinePool, tokens: int, **more: Any) -> str:
 FOLDED = pool(
     ("user", "Hello, I need help with my order W2378156. Never ship to my office."),
     ("assistant", "Of course! I am happy to help you with that today."),
-    ("tool", '{"order":"W2378156","status":"pending","items":[{"sku":"KX-12","price":12},{"sku":"KX-99","price":9}]}'),
+    ("look", '{"order":"W2378156","status":"pending","items":[{"sku":"KX-12","price":12},{"sku":"KX-99","price":9}]}'),
     ("assistant", "Your order is pending. Is there anything else?"),
     ("user", "Yes, please."),
 )
@@ -57,7 +49,7 @@ def test_lines_stand_in_the_order_of_the_conversation_with_their_speakers() -> N
 def test_a_shorter_line_takes_the_room_of_one_that_does_not_fit() -> None:
     """The choice goes by estimates; the room is filled by what is counted."""
     orders = [{"order": f"W{number}378156{number}", "code": f"KX-{number}"} for number in range(9)]
-    found = pool(("tool", orjson.dumps(orders).decode()))
+    found = pool(("look", orjson.dumps(orders).decode()))
     left = [room - COUNT(digest(found, room)) for room in range(30, 80)]
 
     assert 0 <= min(left) <= max(left) < COUNT("code=KX-7")
@@ -77,7 +69,7 @@ def test_of_repeated_lines_only_the_newest_is_quoted() -> None:
 
 def test_an_error_is_worth_its_place() -> None:
     rows = "\n".join(f"step {number} of the build went well" for number in range(200))
-    found = pool(("tool", f"{rows}\nlinker error: undefined symbol zlib_init"))
+    found = pool(("look", f"{rows}\nlinker error: undefined symbol zlib_init"))
 
     assert "undefined symbol zlib_init" in digest(found, 60)
 
@@ -159,7 +151,7 @@ def _copy(word: Word) -> Word:
 def test_equal_words_that_are_other_objects_are_the_same_fact() -> None:
     """A process with little memory forgets a word between two texts, and reads it as another object."""
     hotels = [{"name": "Harbour View Hotel"}, {"hotel": "Harbour View Hotel!"}, {"name": "Lake View"}]
-    read = pool(("user", "Which hotels are in Basel?"), ("tool", orjson.dumps(hotels).decode()))
+    read = pool(("user", "Which hotels are in Basel?"), ("look", orjson.dumps(hotels).decode()))
     apart = [
         reading._replace(lines=tuple(line._replace(words=tuple(map(_copy, line.words))) for line in reading.lines))
         for reading in read.readings.values()

@@ -8,17 +8,9 @@ from gateway.context.count.message_cost import counter
 from gateway.context.read import lines
 from gateway.context.read.line import MessageLines
 from gateway.context.weigh.line_pool import LinePool
+from tests.context.pools import pool
 
 COUNT = counter("o200k").text
-
-
-def pool(*messages: tuple[str, str]) -> LinePool:
-    """A folded part of (speaker, text); a result is spoken by its call."""
-    readings = []
-    for index, (speaker, text) in enumerate(messages):
-        role, tool = (speaker, "") if speaker in ("user", "assistant") else ("tool", speaker)
-        readings.append(MessageLines(index, role, lines.read({"role": role, "content": text}), tool))
-    return LinePool(readings, 0)
 
 
 def written(found: LinePool, *without: str) -> list[str]:

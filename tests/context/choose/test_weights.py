@@ -7,8 +7,8 @@ import pytest
 from gateway.context import weights
 from gateway.context.choose.recall import choose, relevance
 from gateway.context.read import lines
-from gateway.context.read.line import MessageLines
 from gateway.context.weigh.line_pool import LinePool
+from tests.context.pools import pool
 
 FILLER = [
     ("user", "The kettle broke and the plumber came late."),
@@ -16,12 +16,6 @@ FILLER = [
     ("user", "Nothing else on today, only rain."),
     ("assistant", "Rain suits a quiet morning."),
 ]
-
-
-def pool(*said: tuple[str, str]) -> LinePool:
-    return LinePool(
-        [MessageLines(n, role, lines.read({"role": role, "content": text})) for n, (role, text) in enumerate(said)]
-    )
 
 
 def ranked(found: LinePool, query: str, known: frozenset[str] = frozenset()) -> list[str]:

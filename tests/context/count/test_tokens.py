@@ -17,6 +17,7 @@ from gateway.context.count.tokens import Anchor, TokenCount, count_request, has_
 from gateway.wire.chat import ChatRequest, parse, skim
 from tests.context.pictures import png
 from tests.context.texts import TEXTS
+from tests.fakes import user
 
 GPT_4O = counter("o200k", "tiles 85 170")
 
@@ -25,10 +26,6 @@ def request(messages: list[dict[str, Any]], **members: Any) -> ChatRequest:
     found = parse(orjson.dumps({"model": "m", "messages": messages, **members}))
     assert found
     return found
-
-
-def user(content: Any) -> dict[str, Any]:
-    return {"role": "user", "content": content}
 
 
 def test_a_plain_request_costs_what_openai_documents() -> None:

@@ -9,14 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.context.life.identity import chain, key_hash, scope
+from tests.fakes import user
 
 SCOPE = "alice.openai"
 
 Message = dict[str, Any]
-
-
-def user(text: Any) -> Message:
-    return {"role": "user", "content": text}
 
 
 def calling(arguments: str, **more: Any) -> Message:

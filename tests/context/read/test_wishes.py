@@ -8,6 +8,7 @@ from gateway.context.read.cues import binding, sentence_of
 from gateway.context.read.line import MessageLines
 from gateway.context.read.wishes import is_assent, may_revoke, strength, wish_cues
 from gateway.context.weigh.line_pool import LinePool
+from tests.context.pools import pool
 
 PAIRS = [
     ("Could you leave out the tables, I read you on a small screen.", "The tables were still wet when they came in."),
@@ -115,12 +116,6 @@ def test_a_reply_that_agrees_is_told_from_one_that_goes_on() -> None:
     )
     assert not any(
         map(is_assent, ["The train leaves at nine.", "Which of the two?", "Die Praxis hat bis zwölf offen."])
-    )
-
-
-def pool(*said: tuple[str, str]) -> LinePool:
-    return LinePool(
-        [MessageLines(n, role, lines.read({"role": role, "content": text})) for n, (role, text) in enumerate(said)]
     )
 
 

@@ -3,16 +3,9 @@
 import pytest
 
 from gateway.context.choose import digest, rows
-from gateway.context.read import lines
-from gateway.context.read.line import MessageLines
 from gateway.context.weigh.line_pool import LinePool
 from gateway.context.weigh.revocations import Revocations
-
-
-def pool(*messages: tuple[str, str]) -> LinePool:
-    return LinePool(
-        [MessageLines(n, role, lines.read({"role": role, "content": text})) for n, (role, text) in enumerate(messages)]
-    )
+from tests.context.pools import pool
 
 
 def count(text: str) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from gateway.state.store.guard import MAX_VALUE_BYTES, MOST_WAITING, GuardedStore
 from gateway.state.store.memory import MemoryStore
+from tests.fakes import Clock
 
 HOUR_S = 3600.0
 
@@ -25,14 +26,6 @@ class Ill(MemoryStore):
         if day == "raises":
             raise RuntimeError("user said: my secret")
         return await super().get(kind, key)
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 async def test_a_hanging_store_is_given_up_after_its_time() -> None:
