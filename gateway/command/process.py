@@ -25,9 +25,22 @@ WANTED_DESCRIPTORS: Final = 65_536
 
 def prepare() -> None:
     """Prepare a process that serves. SIGHUP is ignored until the file is watched: a reload must never end the process."""
+    _open_standard_streams()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     sys.setswitchinterval(SWITCH_S)
     _allow_descriptors()
+
+
+def _open_standard_streams() -> None:
+    """Open the standard streams that the starting program has closed. Otherwise a socket or the store would get the number of stderr,
+    and what a library writes there."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, this one
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", closefd=False)
 
 
 def _allow_descriptors() -> None:

@@ -239,7 +239,9 @@ class Seat:
             if _identity(self._path) == self._file:
                 if self._path.stat().st_size:
                     return self._connection
-                _remove(self._path)  # another program emptied it; while any process has it open, it cannot be begun again
+                _remove(
+                    self._path
+                )  # another program emptied it; while any process has it open, it cannot be begun again
             self._disconnect()  # the file was deleted or replaced, which may happen at any time
         try:
             self._connection = _open(self._path, self._max_pages, self._schema)
