@@ -217,8 +217,8 @@ def _word_scores(pool: LinePool, terms_of_words: Mapping[Word, Sequence[tuple[Te
     """Return by passage the sum of the weights of the terms that its words match, if they match any."""
     scores: dict[Passage, float] = {}
     has_none_of = frozenset(terms_of_words).isdisjoint
-    for index, facts in pool.facts.items():
-        if has_none_of(facts):
+    for index, words_of_message in pool.words_of.items():
+        if has_none_of(words_of_message):
             continue
         for passage in pool.passages(index):
             matched = {

@@ -21,7 +21,8 @@ RECENT_REPORTS: Final = 3
 LEAST_RATIO: Final = 0.2
 """Ratio; see `MOST_RATIO`."""
 MOST_RATIO: Final = 8.0
-"""Ratio. A report outside `LEAST_RATIO` to `MOST_RATIO` counts something else: characters, bytes, or several calls."""
+"""Ratio. An upstream's number outside `LEAST_RATIO` to `MOST_RATIO` times our count counts something else: characters, bytes, or several
+calls."""
 SMALLEST_PROMPT: Final = 1000
 """Tokens. In a smaller request the template's frame is larger than the text, so its bill says little about the text."""
 NEAR_FACTOR: Final = 1.6

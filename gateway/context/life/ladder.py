@@ -10,11 +10,12 @@ from typing import Final
 from msgspec import structs
 
 from gateway.context.cache.marking import NO_TERMS
+from gateway.context.count.calibration import MOST_RATIO
 from gateway.context.count.message_cost import scaled
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.rungs import RUNGS
 from gateway.context.life.attempt import Attempt
-from gateway.context.life.refusal_numbers import MOST_COUNT_RATIO, stated_prompt
+from gateway.context.life.refusal_numbers import stated_prompt
 from gateway.context.life.replies import Numbers, OutputLimit, StatedNumbers, ThinkingRejected
 from gateway.context.life.task import Task
 from gateway.context.write.draft import Step
@@ -37,7 +38,7 @@ SHARE_OF_LIMIT_EXACT: Final = 0.9
 SHARE_OF_LIMIT_ESTIMATE: Final = 0.37
 """The same for an estimated count, whose tokenizer may be 2.5 times denser."""
 LEAST_RETRY_RATIO: Final = 0.1
-"""Ratio of an upstream's count to ours. A smaller one does not decide the next attempt. `LEAST_COUNT_RATIO` is for what is learned."""
+"""Ratio of an upstream's count to ours. A smaller one does not decide the next attempt. `LEAST_RATIO` is for what is learned."""
 
 SPARE_TOKENS: Final = 16
 """Tokens that a lowered output leaves free, at least, besides the margin. They cost no history."""
@@ -141,7 +142,7 @@ def _fold_smaller(task: Task, attempt: Attempt, refusal: StatedNumbers) -> Attem
 def _believed_prompt(refusal: StatedNumbers, attempt: Attempt, output_limit: int | None, counted: int) -> int | None:
     """Return the refused prompt's tokens by the upstream's count; None when it states none, or one too far from ours."""
     stated = stated_prompt(refusal, attempt, output_limit)
-    if stated is None or not LEAST_RETRY_RATIO <= stated / max(counted, 1) <= MOST_COUNT_RATIO:
+    if stated is None or not LEAST_RETRY_RATIO <= stated / max(counted, 1) <= MOST_RATIO:
         return None
     return stated
 

@@ -13,6 +13,7 @@ from struct import iter_unpack
 from typing import Any, Final
 from urllib.parse import unquote
 
+from gateway.context.count.calibration import LEAST_RATIO, MOST_RATIO
 from gateway.context.life.attempt import Attempt
 from gateway.context.life.replies import StatedNumbers
 from gateway.wire.format import Conversation
@@ -22,10 +23,6 @@ SMALLEST_WINDOW: Final = 1024
 WINDOW_FACTOR: Final = 3.0
 """Factor. If a stated prompt is further than this from our count, the refusal proves no window: it may be about another
 request."""
-LEAST_COUNT_RATIO: Final = 0.2
-"""Ratio; see `MOST_COUNT_RATIO`."""
-MOST_COUNT_RATIO: Final = 8.0
-"""Ratio of a stated prompt to our count. A larger one is no count of tokens, but of characters or bytes."""
 UNDERCOUNT_FACTOR: Final = 1.1
 """Factor. Without a stated prompt, the true one is at most this far above a count with a small error."""
 SMALL_ERROR: Final = 0.1
@@ -67,7 +64,7 @@ def stated_prompt(refusal: StatedNumbers, attempt: Attempt, output_limit: int | 
 
 def plausible_prompt(counted: int, prompt: int | None) -> bool:
     """Return whether a stated size can be this prompt's in some vocabulary."""
-    return prompt is not None and LEAST_COUNT_RATIO * counted <= prompt <= MOST_COUNT_RATIO * counted
+    return prompt is not None and LEAST_RATIO * counted <= prompt <= MOST_RATIO * counted
 
 
 def plausible_window(counted: int, error: float, limit: int | None, prompt: int | None, output: int | None) -> bool:

@@ -118,7 +118,7 @@ class LinePool:
         return sum([self.tally.lines[word] for word in self.spellings.get(key, ())])
 
     @cached_property
-    def facts(self) -> dict[int, frozenset[Word]]:
+    def words_of(self) -> dict[int, frozenset[Word]]:
         """Return by message all words of its lines."""
         return {
             index: frozenset(chain.from_iterable([line.words for line in reading.lines]))

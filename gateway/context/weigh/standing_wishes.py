@@ -14,7 +14,7 @@ from gateway.context.read.words import NAME, Word, Words, lexicon_of, stem
 from gateway.context.weigh.folded_lines import FoldedLines, reply_to, sentences_of, user_messages_of
 from gateway.context.weigh.revocations import Revocations
 
-OPENING_TOKENS: Final = 12
+ADDED_TOKENS: Final = 12
 """Tokens that are added to a line's size in comparisons: the beginning of its message. Short lines get no advantage."""
 ADDED_WORDS: Final = 3
 """Words that are added to a line's number of words for its share of rare words: a short line seldom has more than one."""
@@ -170,7 +170,7 @@ class _Finder:
             if points >= self.criteria.least_points:
                 # The sentence with the least points has the same rank value in both kinds of conversation.
                 above = points - self.criteria.least_points + weights.LEAST_WISH_POINTS
-                found.append(_Wish(above / (line.size + OPENING_TOKENS) ** weights.WISH_SIZE_POWER, position, points))
+                found.append(_Wish(above / (line.size + ADDED_TOKENS) ** weights.WISH_SIZE_POWER, position, points))
         return sorted(found, key=lambda wish: (-wish.value, wish.position))
 
     def _points(self, position: int, line: Line, class_weights: Sequence[float]) -> float:

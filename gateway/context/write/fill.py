@@ -16,8 +16,6 @@ from gateway.context.weigh.line_pool import LinePool, Passage
 
 LEAST_TOKENS: Final = 16
 """Tokens. A smaller rest seldom holds a line."""
-SPEAKER_TOKENS: Final = 4.0
-"""Tokens that a row takes besides its text if the row before it is of another message."""
 
 _STRUCTURED: Final = frozenset({RECORD, CALL})
 
@@ -91,7 +89,7 @@ class QuotesToFill(msgspec.Struct, frozen=True):
         added: list[int] = []
         revocations, kept = self.pool.wishes.revocations, {*shown, *self.hidden}
         for position in dict.fromkeys([*self._revocations(shown), *self.pool.wishes.ranked]):
-            cost = self.pool.lines[position].size + 1 + SPEAKER_TOKENS
+            cost = self.pool.lines[position].size + 1 + recall.OPENING_TOKENS
             later = revocations.get(position)
             if position not in kept and cost <= left and (later is None or later in kept):
                 left -= cost
@@ -134,7 +132,7 @@ class QuotesToFill(msgspec.Struct, frozen=True):
     def _newest(self, not_wanted: Collection[int]) -> Iterator[tuple[int, float]]:
         """Yield lines and their approximate tokens, those of the newest message first."""
         for message in reversed(self.pool.order):
-            speaker = SPEAKER_TOKENS
+            speaker = recall.OPENING_TOKENS
             for position in self.pool.positions[message]:
                 if position not in not_wanted and position not in self.pool.outdated:
                     yield position, self.pool.lines[position].size + 1 + speaker

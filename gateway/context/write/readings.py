@@ -1,12 +1,14 @@
 """Messages read for a fold: each with its role, its lines and, if it is a tool result, its call."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final
 
+from gateway.context.choose import lookup
 from gateway.context.cut.source import Source
 from gateway.context.read import lines
 from gateway.context.read.line import Line, MessageLines
+from gateway.context.weigh import speakers
 from gateway.wire.memory import Memory
 from gateway.wire.message import RESULT_ROLES, Message, call_name, text_of, tool_calls
 
@@ -37,6 +39,16 @@ def skimmed_messages(messages: Sequence[Message], folded: Sequence[int], charact
         if left <= 0:
             return number + 1
     return 0
+
+
+def most_relevant(source: Source, indices: Sequence[int], query: str, known: Collection[str] = ()) -> list[int]:
+    """Return which of these messages are relevant to a question by their texts, the most relevant first. ``known`` are the words of
+    pinned messages."""
+    texts = [text_of(source.messages[index]) for index in indices]
+    roles = [str(source.messages[index].get("role")) for index in indices]
+    dialogue = speakers.dialogue_of(zip(reversed(roles), reversed(texts), strict=True))
+    factors = speakers.answer_factors(query, dialogue)
+    return [indices[position] for position in lookup.most_relevant(texts, roles, query, known, factors)]
 
 
 def reading_of(source: Source, index: int, read: Callable[[Message, Memory], tuple[Line, ...]]) -> MessageLines:

@@ -9,17 +9,22 @@ from typing import Final, NamedTuple
 import msgspec
 
 from gateway.context import frames
-from gateway.context.choose import embedding, lookup, recall
+from gateway.context.choose import embedding, recall
 from gateway.context.cut.layout import Layout
 from gateway.context.cut.source import Source
 from gateway.context.read import lines
 from gateway.context.read.line import Line, MessageLines
-from gateway.context.weigh import speakers
 from gateway.context.weigh.line_pool import LinePool
 from gateway.context.weights import MANY_QUOTE_TOKENS, WISHES_SHARE_OF_QUOTES
 from gateway.context.write.fill import QuotesToFill
 from gateway.context.write.pools import pool_of
-from gateway.context.write.readings import FULLY_READ_CHARACTERS, reading_of, readings_of_notes, skimmed_messages
+from gateway.context.write.readings import (
+    FULLY_READ_CHARACTERS,
+    most_relevant,
+    reading_of,
+    readings_of_notes,
+    skimmed_messages,
+)
 from gateway.wire.message import RESULT_ROLES, Message, text_of
 
 OLD_CHARACTERS: Final = 80_000
@@ -224,17 +229,13 @@ def _pool_to_search(source: Source, layout: Layout, pool: LinePool, query: str, 
     skimmed = skimmed_messages(source.messages, folded, FULLY_READ_CHARACTERS)
     if not skimmed:
         return pool
-    texts = [text_of(source.messages[index]) for index in folded[:skimmed]]
-    roles = [str(source.messages[index].get("role")) for index in folded[:skimmed]]
     left = OLD_CHARACTERS
     old: list[MessageLines] = []
-    dialogue = speakers.dialogue_of(zip(reversed(roles), reversed(texts), strict=True))
-    factors = speakers.answer_factors(query, dialogue)
-    for number in lookup.most_relevant(texts, roles, query, known, factors):
-        left -= len(texts[number])
+    for index in most_relevant(source, folded[:skimmed], query, known):
+        left -= len(text_of(source.messages[index]))
         if left <= 0:
             break
-        old.append(reading_of(source, folded[number], lines.read))
+        old.append(reading_of(source, index, lines.read))
     was_skimmed = set(folded[:skimmed])
     newer = [reading for index, reading in pool.readings.items() if index >= 0 and index not in was_skimmed]
     readings = sorted([*old, *newer], key=lambda reading: reading.message)

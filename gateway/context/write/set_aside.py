@@ -11,14 +11,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gateway.context.choose import lookup
 from gateway.context.cut.layout import Layout
 from gateway.context.cut.source import Source
 from gateway.context.cut.units import USER, Cut, Unit, newest_question
-from gateway.context.weigh import speakers
 from gateway.context.write.asked import Ask, Kind, ask_of, set_aside_tokens
-from gateway.context.write.readings import FULLY_READ_CHARACTERS, skimmed_messages
-from gateway.wire.message import media_parts, text_of
+from gateway.context.write.readings import FULLY_READ_CHARACTERS, most_relevant, skimmed_messages
+from gateway.wire.message import media_parts
 
 MOST_REREAD: Final = 1.0
 """Tokens that may be processed again for each token that quotes gain. The turns after those set aside are no longer in the prompt
@@ -110,12 +108,8 @@ def _is_about(source: Source, ask: Ask, part: frozenset[int]) -> bool:
     """Return whether a question is about a part of the conversation: nearly all the most relevant messages are in it."""
     not_searched = {*ask.layout.question, *source.structure.pinned}
     indices = [index for index in range(len(source.messages)) if index not in not_searched]
-    texts = [text_of(source.messages[index]) for index in indices]
-    roles = [str(source.messages[index].get("role")) for index in indices]
-    dialogue = speakers.dialogue_of(zip(reversed(roles), reversed(texts), strict=True))
-    factors = speakers.answer_factors(ask.text, dialogue)
-    best = lookup.most_relevant(texts, roles, ask.text, (), factors)[:TOPIC_MESSAGES]
-    return sum([indices[position] in part for position in best]) >= OLD_TOPIC_SHARE * len(best)
+    best = most_relevant(source, indices, ask.text)[:TOPIC_MESSAGES]
+    return sum([index in part for index in best]) >= OLD_TOPIC_SHARE * len(best)
 
 
 def fits_beside_set_aside(layout: Layout, quoted: int) -> bool:

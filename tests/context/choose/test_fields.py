@@ -6,7 +6,8 @@ import pytest
 
 from gateway.context.choose import fields, recall
 from gateway.context.read.words import words
-from tests.context.choose.test_weights import FILLER, pool, ranked
+from tests.context.choose.test_weights import FILLER, ranked
+from tests.context.pools import pool
 
 ROWS = (pkgutil.get_data("gateway.context.choose", "fields.txt") or b"").decode().splitlines()
 LANGUAGES = 10

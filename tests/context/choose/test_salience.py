@@ -10,7 +10,8 @@ from gateway.context.choose.salience import salience
 from gateway.context.read.words import stem
 from gateway.context.weights import COMMON_WORD, EMPTY_WORD
 from tests.context.choose.paraphrase import WITH_EXTRA
-from tests.context.choose.test_weights import FILLER, pool, ranked
+from tests.context.choose.test_weights import FILLER, ranked
+from tests.context.pools import pool
 
 TABLE = (pkgutil.get_data("gateway.context.choose", "salience.txt") or b"").decode()
 ROWS = [row.split() for row in TABLE.splitlines()]

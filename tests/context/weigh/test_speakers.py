@@ -4,7 +4,8 @@ import pytest
 
 from gateway.context.weigh.speakers import LEAST_POSSESSIVES, WITH_ASSISTANT, Dialogue, answer_factors, dialogue_of
 from gateway.context.weights import SPEAKER_FACTOR, USER_FACTOR
-from tests.context.choose.test_weights import pool, ranked
+from tests.context.choose.test_weights import ranked
+from tests.context.pools import pool
 
 TOLD = (
     ("user", "Hey Duarte! My sister took my old bike to Porto, and I miss it."),

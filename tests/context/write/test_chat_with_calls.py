@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from gateway.wire.message import text_of
-from tests.context.write.test_folding import called, folded, result, said, user
+from tests.context.write.test_folding import called, folded
 from tests.context.write.test_set_aside import QUESTION, quoted
+from tests.fakes import assistant, result, user
 
 Messages = list[dict[str, Any]]
 
@@ -26,7 +27,7 @@ def talk(turns: int) -> Messages:
         fact = f"Mara{turn} sold {turn * 37 + 11} crates of plums to Ostrander{turn} in Kilrush{turn} on 2024-03-{turn % 28 + 1:02}."
         messages += [
             user(f"{fact} It rained again, and we sat for a while."),
-            said(f"So Mara{turn} has {turn * 37 + 11} fewer."),
+            assistant(f"So Mara{turn} has {turn * 37 + 11} fewer."),
         ]
     messages[turns | 1] = user("so yes, it hangs behind the oil lamp, the key of the boat house")
     return messages

@@ -9,7 +9,8 @@ from gateway.context.weigh.line_pool import LinePool
 from gateway.context.write.readings import readings_of_notes
 from gateway.wire.memory import Memory
 from gateway.wire.message import text_of
-from tests.context.write.test_folding import folded, said, user
+from tests.context.write.test_folding import folded
+from tests.fakes import assistant, user
 
 GROUP = (("ines", "I bring the big tent and the pegs."), ("ola", "I bring the stove, the gas and a lighter."))
 
@@ -21,7 +22,7 @@ def group(turns: int) -> list[dict[str, Any]]:
         for name, text in GROUP
         for message in (
             {**user(f"{text} That was day {turn}."), "name": name},
-            said("Noted, thank you both very much."),
+            assistant("Noted, thank you both very much."),
         )
     ]
 

@@ -4,8 +4,9 @@ import pytest
 
 from gateway.wire.message import text_of
 from tests.context.write.test_chat_with_calls import talk
-from tests.context.write.test_folding import folded, user
+from tests.context.write.test_folding import folded
 from tests.context.write.test_set_aside import quoted
+from tests.fakes import user
 
 MOST = 1000
 """Tokens of quotes for such a message."""

@@ -7,7 +7,8 @@ import pytest
 
 from gateway.context.read.cues import is_question
 from gateway.wire.message import text_of
-from tests.context.write.test_folding import called, chatter, cost, folded, result, said, user
+from tests.context.write.test_folding import called, chatter, cost, folded
+from tests.fakes import assistant, result, user
 
 Messages = list[dict[str, Any]]
 
@@ -63,7 +64,7 @@ def test_a_question_about_a_chat_of_long_messages_is_answered_from_quotes() -> N
     ]
     fact = user("The key of the boat house hangs behind the oil lamp, remember that place.")
 
-    draft = folded([fact, said("I will."), *long, user(QUESTION)], 900)
+    draft = folded([fact, assistant("I will."), *long, user(QUESTION)], 900)
 
     assert "behind the oil lamp" in text_of(draft.messages[-1])
 
@@ -79,7 +80,7 @@ def test_a_question_of_a_chat_fills_no_more_of_a_large_room_than_history_gives_w
 
 
 def test_the_turn_before_a_question_stands() -> None:
-    messages = [*talk(70), user("And the tin in the kitchen?"), said("It holds the tea."), user(QUESTION)]
+    messages = [*talk(70), user("And the tin in the kitchen?"), assistant("It holds the tea."), user(QUESTION)]
 
     texts = [text_of(message) for message in folded(messages, 900).messages]
 
@@ -133,7 +134,7 @@ def test_a_statement_leaves_the_history_as_it_is() -> None:
 def test_what_was_called_since_the_cut_stands() -> None:
     """A turn with calls goes on, and its next request must begin like this one."""
     steps = [message for n in range(3) for message in (called((f"c{n}", "look", "{}")), result(f"c{n}", "nothing"))]
-    chat = [*talk(66), user("Look for it."), *steps, said("Nothing."), user(QUESTION)]
+    chat = [*talk(66), user("Look for it."), *steps, assistant("Nothing."), user(QUESTION)]
 
     draft = folded(chat, 1500)
 
@@ -154,7 +155,7 @@ def test_a_question_that_names_no_subject_has_few_quotes(turns: int) -> None:
 def test_a_question_about_a_folded_part_many_times_the_room_has_room_for_quotes_where_tools_are_called_too() -> None:
     """A digest tells too little of it."""
     steps = [message for n in range(3) for message in (called((f"c{n}", "look", "{}")), result(f"c{n}", "nothing"))]
-    chat = [*talk(166), user("Look for it."), *steps, said("Nothing."), user(QUESTION)]
+    chat = [*talk(166), user("Look for it."), *steps, assistant("Nothing."), user(QUESTION)]
 
     draft = folded(chat, 1500)
 
@@ -169,7 +170,7 @@ def note(messages: Messages, text: str) -> int:
 
 def test_the_digest_leaves_room_to_quotes_where_a_question_is_about_a_past_that_is_only_skimmed() -> None:
     errand = "Does the ferry to Skye sail at noon?"
-    ferries = [user("The ferry to Skye sails at noon, I think."), said("The ferry to Skye sails at one.")]
+    ferries = [user("The ferry to Skye sails at noon, I think."), assistant("The ferry to Skye sails at one.")]
     messages = [*talk(300), *chatter(150, 400), *ferries * 15]
 
     assert note(messages, QUESTION) < note(messages, "Wonderful.") / 2
@@ -181,7 +182,7 @@ def test_the_digest_leaves_room_to_quotes_where_a_question_is_about_a_past_that_
 def test_a_picture_stands_for_a_question_as_for_a_statement(turns: int) -> None:
     picture = {"type": "image_url", "image_url": {"url": "https://example.org/key.png", "detail": "low"}}
     shown = {"role": "user", "content": [{"type": "text", "text": "This is the key."}, picture]}
-    chat = [*talk(turns), shown, said("A fine key."), *chatter(4, 60)]
+    chat = [*talk(turns), shown, assistant("A fine key."), *chatter(4, 60)]
 
     def pictures(text: str) -> int:
         contents = [message["content"] for message in folded([*chat, user(text)], 1500).messages]
@@ -196,7 +197,7 @@ def test_questions_in_a_row_begin_alike_most_of_the_time() -> None:
     for number in range(12):
         messages = [*messages, user(f"Where did I leave the key of boat house {number}?")]
         starts.append([text_of(message) for message in folded(messages, 1500).messages][:3])
-        messages = [*messages, said("I had better look that up for you.")]
+        messages = [*messages, assistant("I had better look that up for you.")]
 
     assert sum(before[2] == after[2] for before, after in pairwise(starts)) >= 6
 
@@ -229,7 +230,15 @@ def test_no_wish_is_shown_whose_revocation_was_set_aside(turns: int, window: int
     history = talk(turns)
     early, late = user(WISH), user(BACK)
     for place in range(len(history) - 21, len(history) - 8, 4):
-        chat = [*history[:3], early, said("Understood."), *history[3:place], late, said("Gladly."), *history[place:]]
+        chat = [
+            *history[:3],
+            early,
+            assistant("Understood."),
+            *history[3:place],
+            late,
+            assistant("Gladly."),
+            *history[place:],
+        ]
 
         sent = "".join(map(text_of, folded([*chat, user(QUESTION)], window).messages))
 
@@ -238,7 +247,7 @@ def test_no_wish_is_shown_whose_revocation_was_set_aside(turns: int, window: int
 
 def test_wishes_that_the_digest_has_no_room_for_stand_in_the_quotes() -> None:
     wishes = [f"Please never serve me {dish} again, whatever it is." for dish in ("eel", "tripe", "haggis", "snails")]
-    told = [message for wish in wishes for message in (user(wish), said("Understood."))]
+    told = [message for wish in wishes for message in (user(wish), assistant("Understood."))]
 
     sent = "".join(map(text_of, folded([*told, *talk(70)[1:], user(QUESTION)], 900).messages))
 
