@@ -20,6 +20,7 @@ from gateway.extproc.deciding import EnvoyRequest, after, decide
 from gateway.observe.exchange import Call, Exchange
 from gateway.serve.answers.answer import LONGEST_ERROR
 from gateway.serve.gateway import Gateway
+from gateway.serve.incoming.body import READS_FASTER
 from gateway.serve.incoming.encoding import inflater, readable_encodings
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.headers import OURS
@@ -161,7 +162,7 @@ class EnvoyAttempt:
             return found
 
         try:
-            return await gateway.pool.run(parsed, size_bytes=len(body) // 8)
+            return await gateway.pool.run(parsed, size_bytes=len(body) // READS_FASTER)
         except ClientError:
             return None  # too complex to look into: the upstream judges it
 

@@ -89,7 +89,7 @@ class Conversations:
                 continue
             if one.tokens >= proven:
                 if newer_messages >= STORED_AGAIN_AFTER:
-                    self.fold_smaller(owner[2], recent[-1], one)
+                    self.fold_smaller(one.caller, recent[-1], one)
                 return one.tokens
         return None
 
@@ -123,5 +123,5 @@ class Conversations:
         """Take the sizes to which conversations are folded from the store."""
         for key, stored in (await self._stored.get_many("guess", conversations)).items():
             read = self._stored.decoded("guess", stored, facts.read_smaller)
-            if read is not None and not self._forgotten.covers(read.owner[:2], read.since):
+            if read is not None and not self._forgotten.covers(facts.model_of(read.owner), read.since):
                 keep_newest(self._smaller, key, read, CONVERSATIONS)

@@ -29,6 +29,14 @@ Model = tuple[str, str]
 """Upstream and model."""
 Owner = tuple[str, str, str]
 """Upstream, model, and the caller whose refusals and bills taught the fact (`identity.learner`)."""
+
+
+def model_of(owner: Owner) -> Model:
+    """Return the model of an owner, at its upstream."""
+    upstream, model, _ = owner
+    return upstream, model
+
+
 Kind = Literal["stated", "observed", "guessed"]
 """How a fact is known; see `gateway.context.life.lessons`."""
 Holds = Literal["everyone", "its caller", "its conversation", "nobody yet"]

@@ -134,7 +134,11 @@ class Learning:
         stored ratio is the same, the reports that this process has collected are kept.
         """
         stored = await self._stored.get("ratio", _stored_name(owner), facts.read_ratio)
-        if stored is None or self._forgotten.covers(owner[:2], stored.since) or stored.until <= self._clock():
+        if (
+            stored is None
+            or self._forgotten.covers(facts.model_of(owner), stored.since)
+            or stored.until <= self._clock()
+        ):
             return False
         before, ours = self.ratio(owner), self._facts_about(owner).ratio
         if ours is None or stored.calibration.ratio != before:
@@ -212,7 +216,7 @@ class Learning:
         )  # fmt: skip
         others = [one for one in known.stated if one.tokens != lesson.tokens and one.until > now]
         self._set_windows(owner, replace(known, stated=(*others, stated)[-facts.STATED_KEPT :]))
-        log.info("window_stated", upstream=owner[0], model=owner[1], window=lesson.tokens, prompt=lesson.prompt,
+        log.info("window_stated", upstream=lesson.upstream, model=lesson.model, window=lesson.tokens, prompt=lesson.prompt,
                  counted=lesson.counted, sign=lesson.sign, refusals=refusals, expires_in_s=ttl_s)  # fmt: skip
         if self._proven(owner) <= lesson.tokens:
             smaller = SmallerSize(
@@ -237,7 +241,7 @@ class Learning:
         if known.smaller_until < smaller.until:
             self._set_windows(owner, replace(known, smaller_until=smaller.until))
         if smaller.kind == "guessed":
-            log.info("fold_guessed", upstream=owner[0], model=owner[1], tokens=smaller.tokens, sign=smaller.sign,
+            log.info("fold_guessed", upstream=smaller.upstream, model=smaller.model, tokens=smaller.tokens, sign=smaller.sign,
                      billed=smaller.billed, counted=smaller.counted, expires_in_s=ttl_s)  # fmt: skip
 
     def _apply_bill(self, lesson: PromptRead, caller: str) -> None:
@@ -249,7 +253,8 @@ class Learning:
         stated = tuple(one for one in known.stated if one.tokens >= lesson.tokens)
         for one in known.stated:
             if one not in stated:
-                log.info("window_disproved", upstream=owner[0], model=owner[1], window=one.tokens, billed=lesson.tokens)
+                log.info("window_disproved", upstream=lesson.upstream, model=lesson.model, window=one.tokens,
+                         billed=lesson.tokens)  # fmt: skip
         if known.smaller_until > now:
             self.conversations.end_smaller(owner, lesson.tokens)
         grew = lesson.tokens > known.largest or known.largest_until <= now
@@ -275,14 +280,14 @@ class Learning:
         if calibration == known.calibration:
             return
         if not lesson.stated and known.calibration.has_stopped_growing(lesson.counted, lesson.billed):
-            log.warning("bills_stopped_growing", upstream=owner[0], model=owner[1], billed=lesson.billed,
+            log.warning("bills_stopped_growing", upstream=lesson.upstream, model=lesson.model, billed=lesson.billed,
                         counted=lesson.counted)  # fmt: skip
         learned = Ratio(calibration, known.since, now + RATIO_TTL_S)
         self._update(owner, ratio=learned)
         if calibration.ratio != known.calibration.ratio or calibration.confirmed != known.calibration.confirmed:
-            log.info("ratio_learned", upstream=owner[0], model=owner[1], ratio=calibration.ratio,
+            log.info("ratio_learned", upstream=lesson.upstream, model=lesson.model, ratio=calibration.ratio,
                      counted=lesson.counted, billed=lesson.billed, confirmed=calibration.confirmed)  # fmt: skip
-            self._stored.put("ratio", _stored_name(owner), facts.pack_ratio(learned), RATIO_TTL_S, owner[2])
+            self._stored.put("ratio", _stored_name(owner), facts.pack_ratio(learned), RATIO_TTL_S, caller)
 
     def _facts_about(self, owner: Owner) -> Known:
         return self._known.get(owner, UNKNOWN)
@@ -298,12 +303,13 @@ class Learning:
 
     def _set_windows(self, owner: Owner, windows: Windows) -> None:
         """Change the facts about a window, in memory and in the store."""
+        _, _, caller = owner
         self._update(owner, windows=windows)
-        self._stored.put("window", _stored_name(owner), facts.pack_windows(windows), STATED_TTL_S, owner[2])
+        self._stored.put("window", _stored_name(owner), facts.pack_windows(windows), STATED_TTL_S, caller)
 
     async def _read_store(self, owner: Owner) -> None:
         """Take the facts about a caller's model from the store."""
-        name, model = _stored_name(owner), owner[:2]
+        name, model = _stored_name(owner), facts.model_of(owner)
         windows = await self._stored.get("window", name, facts.read_windows)
         ratio = await self._stored.get("ratio", name, facts.read_ratio)
         if windows is not None:

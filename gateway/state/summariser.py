@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 Entry = TypeVar("Entry")
-Ask = Callable[[str, Sequence[Message], float], Awaitable[bytes | None]]
-"""(model, messages, deadline in seconds) -> the body of the answer, or None when it was not usable.
+Ask = Callable[[str, Sequence[Message]], Awaitable[bytes | None]]
+"""(model, messages) -> the body of the answer, or None when it was not usable.
 
 It calls the upstream directly: an overflow of the summariser's own request is never folded by us (case 60).
 """
@@ -253,7 +253,7 @@ class Summariser:
         """Return the body of the model's answer; None after any failure. The breaker counts both."""
         try:
             async with asyncio.timeout(job.deadline_s):
-                body = await ask(job.model, messages, job.deadline_s)
+                body = await ask(job.model, messages)
         except Exception as error:  # noqa: BLE001 - a summariser may fail in any way; its text may quote the user
             log.info("summary_call_failed", model=job.model, error=type(error).__name__)
             body = None

@@ -42,7 +42,7 @@ class Model:
         self.script = list(script) or [answer(TEXT)]
         self.asked: list[Sequence[Message]] = []
 
-    async def __call__(self, model: str, messages: Sequence[Message], deadline_s: float) -> bytes | None:
+    async def __call__(self, model: str, messages: Sequence[Message]) -> bytes | None:
         self.asked.append(messages)
         said = self.script[min(len(self.asked), len(self.script)) - 1]
         await asyncio.sleep(0)
@@ -275,7 +275,7 @@ async def test_a_failed_cut_is_tried_again_after_its_pause() -> None:
 
 
 async def test_a_hanging_summariser_is_given_up_at_its_deadline(summariser: Summariser) -> None:
-    async def hang(model: str, messages: Sequence[Message], deadline_s: float) -> bytes | None:
+    async def hang(model: str, messages: Sequence[Message]) -> bytes | None:
         await asyncio.Event().wait()
         return None
 
@@ -425,7 +425,7 @@ async def test_closing_lets_go_of_a_job_so_that_another_replica_can_have_it(stor
     tasks = Tasks()
     started = asyncio.Event()
 
-    async def hang(model: str, messages: Sequence[Message], deadline_s: float) -> bytes | None:
+    async def hang(model: str, messages: Sequence[Message]) -> bytes | None:
         started.set()
         await asyncio.Event().wait()
         return None

@@ -15,7 +15,7 @@ class Budget(msgspec.Struct, frozen=True):
     window: int
     reserve: int
     """Kept free for the answer."""
-    tools: int
+    fixed: int
     """Tool definitions, response schema, legacy functions and the fixed overhead of a request."""
     margin: int
     """Kept free because the count may be too low."""
@@ -27,19 +27,19 @@ class Budget(msgspec.Struct, frozen=True):
     @property
     def room(self) -> int:
         """The most tokens of all messages. Equality fits."""
-        return self.window - self.reserve - self.tools - self.margin
+        return self.window - self.reserve - self.fixed - self.margin
 
     @property
     def rounded_room(self) -> int:
-        """The room with reserve and tools rounded up in coarse steps, so that a slightly different request does not move a
+        """The room with reserve and fixed tokens rounded up in coarse steps, so that a slightly different request does not move a
         cut."""
         step = max(self.window // 128, 1)
-        return self.window - self.margin - -(-(self.reserve + self.tools) // step) * step
+        return self.window - self.margin - -(-(self.reserve + self.fixed) // step) * step
 
     @property
     def largest_room(self) -> int:
         """The most tokens of the pinned messages and the current question when nothing else is sent."""
-        return self.window - self.least_output - self.tools
+        return self.window - self.least_output - self.fixed
 
     def question_room(self, others: int) -> int:
         """Return the most tokens of a question that must be cut, beside other messages of so many tokens.

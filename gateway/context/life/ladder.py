@@ -200,7 +200,7 @@ def _fold(task: Task, budget: Budget, *, ratio: float, rung: int) -> Attempt:
         memory=task.request.memory,
         prepared=task.source if is_first_fold else None,
     )
-    window, prompt = budget.window, draft.cost + budget.tools
+    window, prompt = budget.window, draft.cost + budget.fixed
     attempt = Attempt(b"", prompt, window, rung, ratio, draft, None, draft.steps)
     left = window - budget.margin - prompt
     if task.output_limit is not None and left < task.output_limit:

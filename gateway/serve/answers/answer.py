@@ -19,10 +19,10 @@ from gateway.wire.format import Format
 from providers.sse import Event, Events
 
 EVENTS: Final = "text/event-stream"
-# An error body is read completely; real ones are a few KB, an HTML page somewhat more.
 LONGEST_ERROR: Final = 2**20
-# A plain JSON answer up to this size is held until complete: it may be an error with status 200.
+"""Bytes of an error's body that are read. Real ones have a few KB, a web page somewhat more."""
 LONGEST_HELD: Final = 2**16
+"""Bytes of a plain JSON answer that is held until it is complete: it may be an error with status 200."""
 LONGEST_HEAD: Final = 2**18
 """Bytes of a stream that are held until it carries content."""
 READ_AT_ONCE: Final = 2**10

@@ -34,13 +34,13 @@ async def send(served: ServedRequest, state: Ready) -> Event:
     try:
         answer = await _call_upstream(served, place, state.attempt, state.life)
     except UpstreamUnreachable as error:
-        served.calls.append(_call_record(state, place, 0, None, began))
+        served.calls.append(call_of(state, 0, None, time.perf_counter() - began))
         balance.failed(name)
         log.warning("upstream_failed", upstream=name, reason=str(error))
         return NoReply(error)
     served.opened.append(answer)
     reply = answer.reply()
-    served.calls.append(_call_record(state, place, reply.status, reply.refusal, began))
+    served.calls.append(call_of(state, reply.status, reply.refusal, time.perf_counter() - began))
     if reply.status in FAULT_STATUSES and reply.refusal is None:
         balance.failed(name, answer.retry_after_s(), key if reply.status in KEY_STATUSES else "")
     else:
@@ -48,8 +48,9 @@ async def send(served: ServedRequest, state: Ready) -> Event:
     return ReplyCame(reply)
 
 
-def _call_record(state: Ready, place: Place, status: int, refusal: Refusal | None, began: float) -> Call:
-    """Return the record of one call."""
+def call_of(state: Ready, status: int, refusal: Refusal | None, seconds: float = 0.0) -> Call:
+    """Return the record of the call that sent an attempt."""
+    place = place_at(state.visit)
     return Call(
         upstream=place.target.name,
         model=place.model[:LONGEST_NAME],
@@ -58,7 +59,7 @@ def _call_record(state: Ready, place: Place, status: int, refusal: Refusal | Non
         limit=refusal.numbers.limit if refusal is not None else None,
         tokens=state.attempt.prompt if state.visit.task is not None else None,
         rung=state.attempt.rung,
-        seconds=time.perf_counter() - began,
+        seconds=seconds,
     )
 
 

@@ -119,7 +119,7 @@ def _ask(gateway: Gateway, summariser: Target, answered: Target, headers: CIMult
         own.extend((name, value) for name, value in headers.items() if name.lower() in CREDENTIALS)
     authorised = summariser.authorised(own)
 
-    async def ask(model: str, messages: Sequence[Message], _: float) -> bytes | None:
+    async def ask(model: str, messages: Sequence[Message]) -> bytes | None:
         call = UpstreamCall("POST", "/chat/completions", "", model)
         body = dumps({"model": model, "messages": list(messages)})
         try:

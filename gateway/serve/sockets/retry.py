@@ -9,14 +9,13 @@ from contextlib import ExitStack
 from typing import Final
 
 from gateway.context.life.events import ReplyCame
-from gateway.context.life.replies import Refusal, Reply
+from gateway.context.life.replies import Reply
 from gateway.context.life.states import Ready
 from gateway.context.life.transitions import advance
-from gateway.observe.exchange import Call
 from gateway.serve.answers.answer import LONGEST_HEAD, LONGEST_HOLD_S
 from gateway.serve.gateway import Gateway
-from gateway.serve.record import LONGEST_NAME
 from gateway.serve.request.decisions import run_decisions
+from gateway.serve.request.sending import call_of
 from gateway.serve.sockets.asking import SOCKET_DECISIONS, Asking
 from gateway.serve.sockets.events import ERROR, Frame
 from gateway.serve.sockets.turns import Turns
@@ -90,7 +89,7 @@ class Retries:
             following = await run_decisions(asking, refused, SOCKET_DECISIONS)
             if not isinstance(following, Ready) or self._asking is not asking:
                 return False
-            call = _call(asking.ready, self._target, refusal)
+            call = call_of(asking.ready, REFUSED, refusal)
             asking.state = following
             self._turns.add_retry(call, asking.fields())
         except Exception as error:  # noqa: BLE001  # promise 6: the client gets the refusal
@@ -98,15 +97,3 @@ class Retries:
             return False
         await self._send(following.attempt.body.decode())
         return True
-
-
-def _call(sent: Ready, target: Target, refusal: Refusal) -> Call:
-    return Call(
-        upstream=target.name,
-        model=sent.visit.place.model[:LONGEST_NAME],
-        status=REFUSED,
-        sign=refusal.sign,
-        limit=refusal.numbers.limit,
-        tokens=sent.attempt.prompt if sent.visit.task is not None else None,
-        rung=sent.attempt.rung,
-    )
