@@ -9,7 +9,8 @@ One format each:
 
 - `chat`, with `skim` and `interned`: chat completions, of which as little is read as possible. `openai_error`: its errors.
 - `responses`: Responses. `responses_reading`, `responses_edits`: from and to the bytes.
-- `messages`: Anthropic's Messages. `messages_reading`, with `messages_request`, `messages_views` and `messages_tools`, and `messages_edits`.
+- `messages`: Anthropic's Messages. `messages_reading`, with `messages_request`, `messages_views` and `messages_tools`: from the bytes.
+  `messages_edits`, with `messages_blocks`: to the bytes.
 - `views`: items of the last two in the shape of a message. `hosted`: results of tools that the provider runs. `citations`, `cache_marks`,
   `compaction`: what else may be in a body.
 

@@ -4,20 +4,22 @@ The views of one message are joined again. An unchanged message keeps its bytes;
 keeps its own.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 import orjson
 from msgspec.structs import replace
 
-from gateway.wire import cache_marks, citations, hosted
+from gateway.wire import cache_marks, citations
+from gateway.wire.cache_marks import SentBlock
 from gateway.wire.format import Edits
-from gateway.wire.message import CACHE_CONTROL, Message, dumps
-from gateway.wire.messages_request import CALLS, THINKING, BlockOrigin, MessagesRequest
+from gateway.wire.message import Message, dumps
+from gateway.wire.messages_blocks import edited_blocks, originals
+from gateway.wire.messages_request import THINKING, BlockOrigin, MessagesRequest
 from gateway.wire.raw_json import array
 from gateway.wire.splice import splice, without_result
-from gateway.wire.views import Opaque, Piece, changed_arguments, origin_of, texts_in
+from gateway.wire.views import origin_of, texts_in
 
 LEAST_THINKING: Final = 1024
 """Tokens; the smallest ``thinking.budget_tokens``: https://platform.claude.com/docs/en/build-with-claude/extended-thinking"""
@@ -32,7 +34,7 @@ class _SentMessage(msgspec.Struct):
     at: int | None
     """The index of its original message in the body; None for a new message."""
     role: str
-    blocks: list[cache_marks.SentBlock]
+    blocks: list[SentBlock]
     raw: bytes | None = None
     """The bytes of the original message; None for a new message."""
     changed: bool = True
@@ -94,14 +96,14 @@ def _rewritten(request: MessagesRequest, messages: Sequence[Message], *, keeps_t
         number = origin_of(message)
         origin = request.origins[number] if number is not None and number < len(request.origins) else None
         if number is None or origin is None:
-            blocks = [cache_marks.SentBlock(dumps(part)) for part in texts_in(message.get("content"), "text")]
+            blocks = [SentBlock(dumps(part)) for part in texts_in(message.get("content"), "text")]
             sent.append(_SentMessage(None, _role(message), blocks))
         elif origin.at < 0:
             if message is not request.views[number]:
                 changes["system"] = message["content"]
         else:
             _add_to_message(
-                request, sent, origin, _edited_blocks(request, number, message), kept=message is request.views[number]
+                request, sent, origin, edited_blocks(request, number, message), kept=message is request.views[number]
             )
     for each in sent:
         if not keeps_thinking and any(block.kind in THINKING for block in each.blocks):
@@ -131,9 +133,7 @@ def _expected_results_first(request: MessagesRequest, sent: list[_SentMessage]) 
     first = next((each for each in sent if each.at == 0), _SentMessage(0, "user", []))
     kept = {block.origin[1] for block in first.blocks if block.origin is not None}
     blocks = request.body_messages[0].blocks
-    left_out = [
-        cache_marks.SentBlock(without_result(blocks[n].raw, "content"), (0, n)) for n in expected if n not in kept
-    ]
+    left_out = [SentBlock(without_result(blocks[n].raw, "content"), (0, n)) for n in expected if n not in kept]
     first.blocks = [*left_out, *first.blocks]
     return [first, *[each for each in sent if each is not first]]
 
@@ -180,7 +180,7 @@ def _drop_lost_citations(request: MessagesRequest, sent: Sequence[_SentMessage])
                     each.changed = True
 
 
-def _value(request: MessagesRequest, block: cache_marks.SentBlock) -> Mapping[str, Any]:
+def _value(request: MessagesRequest, block: SentBlock) -> Mapping[str, Any]:
     """Return the values of a block to send."""
     if block.origin is not None:
         given = request.body_messages[block.origin[0]].blocks[block.origin[1]]
@@ -194,26 +194,21 @@ def _role(message: Message) -> str:
     return "assistant" if message.get("role") == "assistant" else "user"
 
 
-_REMOVED_THINKING: Final = cache_marks.SentBlock(b'{"type":"text","text":"[thinking removed]"}')
+_REMOVED_THINKING: Final = SentBlock(b'{"type":"text","text":"[thinking removed]"}')
 """Replaces a message that was nothing but thinking."""
 
 
 def _unchanged(request: MessagesRequest, at: int) -> _SentMessage:
     """Return a message without a view, unchanged."""
     each = request.body_messages[at]
-    return _SentMessage(at, each.role, _originals(request, at, range(len(each.blocks))), each.raw, changed=False)
-
-
-def _originals(request: MessagesRequest, at: int, numbers: Sequence[int]) -> list[cache_marks.SentBlock]:
-    blocks = request.body_messages[at].blocks
-    return [cache_marks.SentBlock(blocks[n].raw, (at, n)) for n in numbers]
+    return _SentMessage(at, each.role, originals(request, at, range(len(each.blocks))), each.raw, changed=False)
 
 
 def _add_to_message(
     request: MessagesRequest,
     sent: list[_SentMessage],
     origin: BlockOrigin,
-    blocks: list[cache_marks.SentBlock],
+    blocks: list[SentBlock],
     *,
     kept: bool,
 ) -> None:
@@ -225,7 +220,7 @@ def _add_to_message(
     given = request.body_messages[origin.at]
     start = [n for n in range(len(given.blocks)) if (origin.at, n) < request.compacted]
     if start and origin.at == request.compacted[0]:
-        blocks = [*_originals(request, origin.at, start), *blocks]
+        blocks = [*originals(request, origin.at, start), *blocks]
     sent.append(_SentMessage(origin.at, given.role, blocks, given.raw, changed=not kept))
 
 
@@ -243,104 +238,6 @@ def _set_changed(request: MessagesRequest, sent: Sequence[_SentMessage]) -> None
             each.blocks.sort(key=lambda block: block.origin or (-1, -1))
             whole = [block.origin for block in each.blocks] == [(each.at, n) for n in range(len(given.blocks))]
         each.changed = each.changed or not whole
-
-
-def _edited_blocks(request: MessagesRequest, number: int, message: Message) -> list[cache_marks.SentBlock]:
-    """Return the edited form of a view as blocks; blocks that it still has keep their bytes."""
-    origin, before = request.origins[number], request.views[number]
-    if origin.blocks is None:
-        if message is before:
-            return []
-        return [cache_marks.SentBlock(dumps(part)) for part in texts_in(message.get("content"), "text")]
-    if message is before:
-        return _originals(request, origin.at, origin.blocks)
-    if message.get("role") == "tool":
-        return _changed_result(request, origin, before, message)
-    return list(_changed_words(request, origin, before, message))
-
-
-def _changed_result(
-    request: MessagesRequest, origin: BlockOrigin, before: Message, message: Message
-) -> list[cache_marks.SentBlock]:
-    """Return a tool result with another content or a cache mark; its other members, and the blocks after it, stay."""
-    assert origin.blocks is not None
-    block = request.body_messages[origin.at].blocks[origin.blocks[0]]
-    if block.type in hosted.BLOCKS:
-        result = hosted.with_texts(block.raw, before, message)
-    else:
-        result = splice(block.raw, _changed_content(block, before, message))
-    if CACHE_CONTROL in message:
-        result = splice(result, {CACHE_CONTROL: message[CACHE_CONTROL]})
-    return [
-        cache_marks.SentBlock(result, (origin.at, origin.blocks[0])),
-        *_originals(request, origin.at, origin.blocks[1:]),
-    ]
-
-
-def _changed_content(block: Piece, before: Message, message: Message) -> dict[str, Any]:
-    """Return the content of a changed result of the client's tool, as the member to write; nothing if it is the same."""
-    content = message.get("content")
-    if content is before.get("content"):
-        return {}
-    if isinstance(content, list):
-        content = [part for part in content if type(part) is not Opaque]
-        if isinstance(block.value.get("content"), str) and all("text" in part for part in content):
-            content = "\n".join(part["text"] for part in content)
-    return {"content": content}
-
-
-def _changed_words(
-    request: MessagesRequest, origin: BlockOrigin, before: Message, message: Message
-) -> Iterator[cache_marks.SentBlock]:
-    """Yield the blocks of a changed view that is no tool result: parts that are unchanged keep their bytes, calls their places."""
-    assert origin.blocks is not None
-    given = request.body_messages[origin.at].blocks
-    calls = [n for n in origin.blocks if given[n].type in CALLS]
-    arguments = {calls[number]: text for number, text in changed_arguments(before, message).items()}
-    thinks = "reasoning" in message or "reasoning" not in before
-    numbers = _part_numbers(origin, given, before)
-    waiting = [n for n in origin.blocks if given[n].type in CALLS or (given[n].type in THINKING and thinks)]
-    waiting = [n for n in waiting if n not in numbers]
-    parts = texts_in(message.get("content"), "text")
-    for part, n in zip(parts, _original_numbers(parts, before.get("content") or (), numbers), strict=True):
-        while waiting and n is not None and waiting[0] < n:
-            yield _sent_call(origin, given, waiting.pop(0), arguments)
-        same = n is not None and any(part is each for each in before["content"])
-        raw = given[n].raw if same and n is not None else dumps(part)
-        yield cache_marks.SentBlock(raw, None if n is None else (origin.at, n))
-    for n in waiting:
-        yield _sent_call(origin, given, n, arguments)
-
-
-def _original_numbers(
-    parts: Sequence[Mapping[str, Any]], before: Sequence[Mapping[str, Any]], numbers: Sequence[int]
-) -> list[int | None]:
-    """Return for each part the number of its original block; None for a new part, which comes first."""
-    known = {id(part): n for part, n in zip(before, numbers, strict=True)}
-    kept = {id(part) for part in parts}
-    free = [(part.get("type"), n) for part, n in zip(before, numbers, strict=True) if id(part) not in kept]
-    found: list[int | None] = []
-    for part in reversed(parts):
-        n = known.get(id(part))
-        if n is None and free and free[-1][0] == part.get("type"):
-            n = free.pop()[1]
-        found.append(n)
-    return found[::-1]
-
-
-def _part_numbers(origin: BlockOrigin, given: Sequence[Piece], before: Message) -> list[int]:
-    """Return for each content part of a view the number of its block."""
-    assert origin.blocks is not None
-    hidden = CALLS | (THINKING if "reasoning" in before else frozenset())
-    return [n for n in origin.blocks if before.get("role") != "assistant" or given[n].type not in hidden]
-
-
-def _sent_call(
-    origin: BlockOrigin, given: Sequence[Piece], n: int, arguments: Mapping[int, str]
-) -> cache_marks.SentBlock:
-    shorter = arguments.get(n)
-    raw = given[n].raw if shorter is None else splice(given[n].raw, {"input": orjson.Fragment(shorter.encode())})
-    return cache_marks.SentBlock(raw, (origin.at, n))
 
 
 def _bytes_of(each: _SentMessage, marks: Mapping[int, bytes]) -> bytes:
