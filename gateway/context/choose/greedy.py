@@ -1,13 +1,12 @@
 """Take lines by their worth: the next line is the one with the most new facts per token, until the room is full."""
 
 import heapq
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from gateway.context.read.line import RECORD, SENTENCE, Line
-from gateway.context.read.records import names_record
-from gateway.context.read.words import IDENT, Word
+from gateway.context.choose.naming import NamingLines
+from gateway.context.read.line import RECORD, SENTENCE
+from gateway.context.read.words import Word
 from gateway.context.weigh.line_pool import LinePool
 
 OPENING_TOKENS: Final = 3
@@ -19,12 +18,6 @@ RELEVANT_LINE_WORTH: Final = 0.5
 """Worth of any line that is relevant to a question, even if its facts are known."""
 LEAST_GAIN: Final = 1e-9
 """The least gain in worth by which a line is taken. Smaller gains are rounding errors."""
-SEARCHED_LINES: Final = 12
-"""Number of lines that are searched for the name of a record, from its first line on, or for a heading, upwards."""
-MOST_NAMING_LINES: Final = 2
-"""The most lines that name one record: a first and a last name."""
-PROPERTY_TOKENS: Final = 20
-"""Approximate tokens of a property in a list; a longer line is a sentence and says what it is about."""
 MOST_SKIPPED: Final = 24
 """Number of lines that are too long for the remaining room, after which the search ends."""
 MOST_BUNDLE_LINES: Final = 24
@@ -58,9 +51,7 @@ class Greedy:
         self.choices: list[tuple[int, ...]] = []
         """The chosen lines in the order of choice, each behind the lines that name its record."""
         self.taken: set[int] = set()
-        self.naming_lines: dict[tuple[int, int], tuple[int, ...]] = {}
-        self.headings: dict[int, int] = {}
-        """By position of a line the position of its heading; -1 if it needs none."""
+        self.naming_lines_of = NamingLines(pool, self.taken, self.open_groups).of
         self.used_tokens = 0.0
         self.candidates = _candidates(pool, relevance)
         """By message the lines that may be taken."""
@@ -141,7 +132,7 @@ class Greedy:
                 continue
             gain, cost = per_token * line.size, line.size
             if line.group not in groups:
-                cost += 1 + sum([self.lines[naming].size for naming in self._naming_lines_of(position)])
+                cost += 1 + sum([self.lines[naming].size for naming in self.naming_lines_of(position)])
             if found and gain * tokens <= worth * cost:
                 break
             worth, tokens = worth + gain, tokens + cost
@@ -205,7 +196,7 @@ class Greedy:
 
     def _take_with_names(self, position: int, cost: float) -> None:
         """Take a line with the lines that name its record; ``cost`` covers both."""
-        naming_lines = self._naming_lines_of(position)
+        naming_lines = self.naming_lines_of(position)
         for naming in naming_lines:
             self._take(naming, 0.0)
         self._take(position, cost)
@@ -269,72 +260,11 @@ class Greedy:
             opening = SEPARATOR_TOKENS
         else:
             opening = 2 if line.label else 1
-        return opening + line.size + sum([self.lines[naming].size for naming in self._naming_lines_of(position)])
+        return opening + line.size + sum([self.lines[naming].size for naming in self.naming_lines_of(position)])
 
     def _opening_tokens(self, message: int) -> float:
         """Return the tokens before the first line of a message: its speaker or its tool."""
         return 0.0 if message in self.open_messages else OPENING_TOKENS + len(self.pool.readings[message].tool) / 4
-
-    def _naming_lines_of(self, position: int) -> tuple[int, ...]:
-        """Return the lines that must be chosen with a line and are not chosen yet: the heading of a property, or the name of a
-        record. A value without them says nothing."""
-        line, message = self.lines[position], self.pool.message_of[position]
-        if line.kind is SENTENCE:
-            heading = self._heading(message, position)
-            return () if heading < 0 or heading in self.taken else (heading,)
-        record = (message, line.group)
-        # An identifier needs no name; a price or a date does.
-        if line.kind is not RECORD or record in self.open_groups or any([word.shape is IDENT for word in line.words]):
-            return ()
-        found = self.naming_lines.get(record)
-        if found is None:
-            found = self.naming_lines[record] = self._find_naming_lines(message, position)
-        return () if position in found else found
-
-    def _heading(self, message: int, position: int) -> int:
-        """Return the heading of a property in a list of an answer (*Departure: 07:00*); -1 for any other line."""
-        found = self.headings.get(position)
-        if found is None:
-            found = self.headings[position] = self._heading_above(message, position)
-        return found
-
-    def _heading_above(self, message: int, position: int) -> int:
-        """Return the nearest sentence above that is no property itself."""
-        lines = self.lines
-        if self.pool.readings[message].role == "user" or not _is_property(lines[position]):
-            return -1
-        above = range(position - 1, max(position - SEARCHED_LINES, self.pool.positions[message].start) - 1, -1)
-        return next((at for at in above if lines[at].kind is SENTENCE and not _is_property(lines[at])), -1)
-
-    def _find_naming_lines(self, message: int, position: int) -> tuple[int, ...]:
-        """Return the lines that name the record at a position: its identifier, or else its names."""
-        lines, group, positions = self.lines, self.lines[position].group, self.pool.positions[message]
-        start = position
-        while start > positions.start and lines[start - 1].group == group:
-            start -= 1
-        names: list[int] = []
-        for at in range(start, min(start + SEARCHED_LINES, positions.stop)):
-            line = lines[at]
-            if line.group != group:
-                break
-            key, keyed, value = line.text.partition("=")
-            if len(line.words) == 1 and line.words[0].shape is IDENT and (not keyed or names_record(key)):
-                # The call that a result belongs to may have named the record.
-                return () if (value or key) in self.pool.readings[message].tool else (at,)
-            if keyed and key.endswith("name"):
-                names.append(at)
-        return tuple(names[:MOST_NAMING_LINES])
-
-
-_PROPERTY_ROW: Final = re.compile(r"[^\W\d][^:.!?]{0,30}: \S")
-"""A row of a list that names a property and its value."""
-
-
-def _is_property(line: Line) -> bool:
-    """Return whether a line of an answer is a property that needs a heading."""
-    if line.size > PROPERTY_TOKENS or not _PROPERTY_ROW.match(line.text):
-        return False
-    return not any([word.shape is IDENT for word in line.words])
 
 
 def _candidates(pool: LinePool, relevance: Mapping[int, float] | None) -> dict[int, list[int]]:
