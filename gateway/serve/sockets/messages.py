@@ -61,14 +61,14 @@ class ClientMessages:
     async def _edit_and_open_turn(self, text: str) -> str:
         """Return a message for the upstream, and open a turn if it asks for a response. Raises NotServed, Overloaded when there is no
         room for the message, or RateLimited."""
-        with ExitStack() as room:
-            room.enter_context(holding(self._request, len(text)))
+        with ExitStack() as hold:
+            hold.enter_context(holding(self._request, len(text)))
             message = await self._message(text)
             if message.asks:
                 size_bytes = len(text.encode("utf-8", "surrogatepass"))
                 await self._turns.open(size_bytes, message.fields, message.event_id)
                 if message.asking is not None:
-                    self._retries.watch(message.asking, room.pop_all())
+                    self._retries.watch(message.asking, hold.pop_all())
         return message.text
 
     async def _message(self, text: str) -> Message:

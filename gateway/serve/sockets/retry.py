@@ -36,17 +36,17 @@ class Retries:
     def __init__(self, gateway: Gateway, target: Target, turns: Turns, send: Callable[[str], Awaitable[None]]) -> None:
         self._gateway, self._target, self._turns, self._send = gateway, target, turns, send
         self._asking: Asking | None = None
-        self._room = ExitStack()
+        self._hold = ExitStack()
         self._held: list[Frame] = []
         self._deadline: float | None = None
 
-    def watch(self, asking: Asking, room: ExitStack) -> None:
-        """Watch a message that is sent, unless an earlier one is unanswered. ``room`` holds its bytes until its answer begins."""
+    def watch(self, asking: Asking, hold: ExitStack) -> None:
+        """Watch a message that is sent, unless an earlier one is unanswered. ``hold`` counts its bytes until its answer begins."""
         if self._turns.count > 1:
             self._forget()
-            room.close()
+            hold.close()
             return
-        self._asking, self._room = asking, room
+        self._asking, self._hold = asking, hold
 
     @property
     def patience_s(self) -> float | None:
@@ -61,7 +61,7 @@ class Retries:
 
     def _forget(self) -> None:
         self._asking = None
-        self._room.close()
+        self._hold.close()
 
     async def receive(self, frame: Frame) -> list[Frame]:
         """Take the upstream's next frame; return those that now go to the client."""
