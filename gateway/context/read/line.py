@@ -105,9 +105,9 @@ def pieces(text: str, longest: int) -> Iterator[str]:
 
 
 FULL_SHARE_LINES: Final = 60
-"""Lines of a text up to which each counts in full. Chosen: a screen."""
+"""Lines of a text, or values of a result, for which the share of each is 1. Chosen: a screen."""
 
 
-def share_of_one_in(number: int) -> float:
-    """Return the factor for the worth of one of so many lines: a row among thousands is seldom needed."""
-    return min(1.0, sqrt(FULL_SHARE_LINES / max(number, 1)))
+def share_of_one_in(number: int, most: float = 1.0) -> float:
+    """Return the factor for the worth of one of so many lines or values, at most ``most``: a row among thousands is seldom needed."""
+    return min(most, sqrt(FULL_SHARE_LINES / max(number, 1)))

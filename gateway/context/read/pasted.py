@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from gateway.context.read.line import MOST_LINE_CHARACTERS
+
 FENCE: Final = "```"
 LEAST_BLOCK_ROWS: Final = 3
-"""The least rows of a block. A shorter one is read as the speaker's own words, unless it is long."""
-LONG_ROW_CHARACTERS: Final = 360
-"""Characters. Text of so many between two tags is a block even if it has fewer rows."""
+"""The least rows of a block. A shorter one is read as the speaker's own words, unless it is longer than a line may be."""
 
 _DOCUMENT_WORDS: Final = (
     "article articles attachment attachments chunk chunks code codebase content contents context contract csv cv data diff"
@@ -100,6 +100,6 @@ def _block(opened: re.Match[str], text: str) -> Part:
         if text.count("\n") >= LEAST_BLOCK_ROWS:
             return Part(rows, True, language[0].strip() if language else "")
         return Part(rows)
-    if text.strip().count("\n") + 1 >= LEAST_BLOCK_ROWS or len(text) > LONG_ROW_CHARACTERS:
+    if text.strip().count("\n") + 1 >= LEAST_BLOCK_ROWS or len(text) > MOST_LINE_CHARACTERS:
         return Part(text, True, opened["tag"] or "")
     return Part(text)

@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from math import sqrt
 from typing import Any, Final
 
 import orjson
 
 from gateway.context.read.cues import reports_error
-from gateway.context.read.line import GAP, MOST_LINES, RECORD, Line, make, pieces
+from gateway.context.read.line import GAP, MOST_LINES, RECORD, Line, make, pieces, share_of_one_in
 from gateway.context.read.words import CODE, DATE, IDENT, NAME, SYMBOL, Shape, Word, Words
 from gateway.context.weights import IDENTIFIER_OF_RECORD
 from gateway.wire import exact_json
@@ -21,8 +20,6 @@ MOST_VALUE_CHARACTERS: Final = 300
 """A longer text inside JSON is read in pieces."""
 
 
-USUAL_VALUES: Final = 60
-"""Number of a result's values for which the share is 1. With more values the share of each is lower, with fewer higher."""
 MOST_SHARE: Final = 1.5
 """The highest share of a value, in a small result. From 1.5 on, recall of recorded agents no longer changes, on either
 half."""
@@ -52,7 +49,7 @@ def records(value: object, errors: Sequence[str], words: Words) -> Iterator[Line
     """
     found = list(_flatten(value, "", "", 0))
     number = sum([len(scalars) for _, scalars in found])
-    share = min(sqrt(USUAL_VALUES / max(number, 1)), MOST_SHARE)
+    share = share_of_one_in(number, MOST_SHARE)
     if number > MOST_LINES:
         found = _head_and_tail(found)
     for group, (label, scalars) in enumerate(found, 1):
