@@ -21,9 +21,12 @@ from types import MappingProxyType
 import click
 import orjson
 import pytest
+from msgspec.structs import replace
 
 from gateway.command.cli import main
 from gateway.config import parse
+from providers import registry
+from providers.record import Provider
 from tests import fakes
 from tests.running import PATIENCE_S, ROOT, answering, free_ports
 
@@ -137,6 +140,17 @@ async def test_every_command_runs(folder, command):
         run(ROOT, [sys.executable, *words[1:]])
     else:
         check_words(words)  # a target of make, or an installation: see the test below
+
+
+def test_the_provider_of_the_page_about_contributing_can_be_made():
+    row, file = [block.text for block in blocks("python") if block.page == "CONTRIBUTING.md"]
+    made: dict[str, object] = {"GENERIC": registry.GENERIC, "replace": replace}
+    exec(f"row = {row}\n{file}", made)
+    acme = made["ACME"]
+
+    assert made["row"] == replace(registry.GENERIC, name="acme")
+    assert isinstance(acme, Provider)
+    assert acme.authorize("k") == {"x-acme-key": "k"}
 
 
 def test_the_readme_shows_what_explain_prints(folder):
