@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 Entry = TypeVar("Entry")
-Ask = Callable[[str, Sequence[Message]], Awaitable[bytes | None]]
+AskModel = Callable[[str, Sequence[Message]], Awaitable[bytes | None]]
 """(model, messages) -> the body of the answer, or None when it was not usable.
 
 It calls the upstream directly: an overflow of the summariser's own request is never folded by us (case 60).
@@ -161,7 +161,7 @@ class Summariser:
             (index for index in reversed(range(len(chain))) if self._cached.get(chain[index], NOT_CACHED)[1] > now), -1
         )
 
-    def make_if_needed(self, job: SummaryJob, ask: Ask) -> bool:
+    def make_if_needed(self, job: SummaryJob, ask: AskModel) -> bool:
         """Check in the background whether a summary is needed, and make it. Return False when there is nothing to check.
 
         The caller does not wait: counting and hashing run in a thread.
@@ -170,7 +170,7 @@ class Summariser:
             return False
         return self._tasks.start(self._check_and_make(job, ask), "summary") is not None
 
-    async def _check_and_make(self, job: SummaryJob, ask: Ask) -> None:
+    async def _check_and_make(self, job: SummaryJob, ask: AskModel) -> None:
         """Find the messages that a summary should cover, and make it unless it exists or is being made."""
         chain = await asyncio.to_thread(identity.chain, job.source.messages, job.scope)
         if not chain or chain[-1] in self._running:
@@ -193,7 +193,7 @@ class Summariser:
         finally:
             self._running.discard(key)
 
-    async def _make(self, job: SummaryJob, ask: Ask, key: str, goal: SummaryGoal, earlier: Summary | None) -> None:
+    async def _make(self, job: SummaryJob, ask: AskModel, key: str, goal: SummaryGoal, earlier: Summary | None) -> None:
         """Plan the calls, claim the job among all replicas, and make the summary."""
         plan = await asyncio.to_thread(_plan, job, goal, earlier)
         if plan is None:
@@ -204,7 +204,7 @@ class Summariser:
             finally:
                 await self._store.release(key)
 
-    async def _make_claimed(self, job: SummaryJob, ask: Ask, key: str, plan: "Plan") -> None:
+    async def _make_claimed(self, job: SummaryJob, ask: AskModel, key: str, plan: "Plan") -> None:
         """Make and store the summary; only this process holds the claim."""
         if await self._store.get(KIND, key) is not None:
             return  # another replica finished between our check and our claim
@@ -221,7 +221,7 @@ class Summariser:
         elif self._forgotten == forgotten:  # else something was deleted meanwhile, on which the summary may depend
             await self._put(job, key, plan, written.text)
 
-    async def _write(self, job: SummaryJob, ask: Ask, plan: "Plan", breaker: Breaker) -> "Written":
+    async def _write(self, job: SummaryJob, ask: AskModel, plan: "Plan", breaker: Breaker) -> "Written":
         """Ask the model to write the summary piece by piece, and check the result."""
         text = plan.earlier
         for piece in plan.pieces:
@@ -249,7 +249,9 @@ class Summariser:
         log.info("summary_stored", covers=plan.goal.covers, calls=len(plan.pieces),
                  replaced=plan.goal.replaced_tokens, chars=len(text))  # fmt: skip
 
-    async def _call(self, job: SummaryJob, ask: Ask, messages: Sequence[Message], breaker: Breaker) -> bytes | None:
+    async def _call(
+        self, job: SummaryJob, ask: AskModel, messages: Sequence[Message], breaker: Breaker
+    ) -> bytes | None:
         """Return the body of the model's answer; None after any failure. The breaker counts both."""
         try:
             async with asyncio.timeout(job.deadline_s):

@@ -23,7 +23,7 @@ from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.callers import CREDENTIALS, identity_of
 from gateway.serve.request.place import Place, place_at, place_of
 from gateway.state.pool import PoolFull
-from gateway.state.summariser import Ask, SummaryJob
+from gateway.state.summariser import AskModel, SummaryJob
 from gateway.upstream.client import Target, UpstreamCall, UpstreamUnreachable
 from gateway.upstream.response import read_body
 from gateway.wire.message import Message, dumps
@@ -112,7 +112,7 @@ def _summariser(gateway: Gateway, setup: Setup, chosen: SummarySettings) -> Plac
     return place_of(gateway, setup, route, setup.targets[chosen.upstream or route.upstream])
 
 
-def _ask(gateway: Gateway, summariser: Target, answered: Target, headers: CIMultiDict[str]) -> Ask:
+def _ask(gateway: Gateway, summariser: Target, answered: Target, headers: CIMultiDict[str]) -> AskModel:
     """Return how to call the summariser: with its configured key, or the client's if it is the client's own upstream."""
     own = CIMultiDict({"Content-Type": "application/json"})
     if summariser.name == answered.name:
