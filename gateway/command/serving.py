@@ -58,12 +58,27 @@ def run(config: Path | None, given: Mapping[str, Any]) -> int:
     try:
         uvloop.run(_serve(settings, file, loaded, given))
     except OSError as error:
-        return fail(tuple(machine.busy_ports(settings)) or (error.strerror or str(error),))
+        return fail(tuple(machine.busy_ports(_own_ports(settings))) or (error.strerror or str(error),))
     return 0
+
+
+def _own_ports(settings: Settings) -> Settings:
+    """Return settings with the ports that this process itself binds. The client port of a worker is its supervisor's."""
+    if not workers.is_worker():
+        return settings
+    admin_port = settings.admin.port and settings.admin.port + workers.number()
+    server = replace(settings.server, port=0, workers=1)
+    return replace(settings, server=server, admin=replace(settings.admin, port=admin_port))
 
 
 def _supervise(settings: Settings) -> int:
     """Run several workers; return the exit status."""
+    try:
+        folder = workers.socket_folder()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        told = f"server.workers: the sockets between workers cannot be made ({reason}); set TMPDIR to a short path that can be written"
+        return fail((told,))
     try:
         listening = listeners(settings.server)
     except OSError as error:
@@ -71,7 +86,7 @@ def _supervise(settings: Settings) -> int:
     grace_s = settings.server.shutdown_grace_s + 5
     # A worker that starts later reads the file, which may name another host by then: it must be safe where the supervisor listens.
     command = [sys.executable, "-m", "gateway", *sys.argv[1:], "--host", settings.server.host]
-    return workers.run(settings.server.workers, command, listeners=listening, grace_s=grace_s)
+    return workers.run(settings.server.workers, command, folder=folder, listeners=listening, grace_s=grace_s)
 
 
 def file_of(config: Path | None, given: Mapping[str, Any]) -> Path | None:

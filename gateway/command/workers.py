@@ -98,21 +98,36 @@ class Worker(msgspec.Struct):
     """The time of the next start."""
 
 
+def socket_folder() -> tempfile.TemporaryDirectory[str]:
+    """Make the folder of the sockets over which workers ask each other; only this user may enter it. Raises OSError when there can be
+    none: no temporary folder can be written, or its path is too long for a socket."""
+    made = tempfile.TemporaryDirectory(prefix="turnfold-")
+    try:
+        with socket.socket(socket.AF_UNIX) as probe:
+            path = Path(made.name) / "longest-name.sock"
+            probe.bind(str(path))
+            path.unlink()
+    except OSError:
+        made.cleanup()
+        raise
+    return made
+
+
 def run(
     count: int,
     command: Sequence[str],
     *,
+    folder: tempfile.TemporaryDirectory[str],
     listeners: Sequence[socket.socket] = (),
     grace_s: float = 35.0,
     clock: Callable[[], float] = time.monotonic,
 ) -> int:
     """Keep ``count`` workers running until stopped, and deal them the connections of ``listeners``; return the exit status for all.
 
-    ``command`` starts a worker. SIGTERM and SIGINT are passed on as SIGTERM;
+    ``command`` starts a worker, ``folder`` is that of the workers' sockets. SIGTERM and SIGINT are passed on as SIGTERM;
     workers still running after ``grace_s`` are killed. SIGHUP is passed on. Call it in the main thread.
     """
-    socket_folder = tempfile.TemporaryDirectory(prefix="turnfold-")  # only this user may enter it
-    workers = [Worker(number, socket_folder.name) for number in range(count)]
+    workers = [Worker(number, folder.name) for number in range(count)]
     dealer = Dealer(listeners)
     received: set[int] = set()  # handlers only set a flag: a lock in one could wait for the code it interrupted
     before = {
@@ -130,7 +145,7 @@ def run(
     finally:
         dealer.close()
         _stop(workers, grace_s)
-        socket_folder.cleanup()
+        folder.cleanup()
         for each, handler in before.items():
             signal.signal(each, handler)
 

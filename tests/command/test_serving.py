@@ -12,6 +12,7 @@ import orjson
 import pytest
 import yaml
 
+from gateway.command import workers
 from tests.running import PATIENCE_S, ROOT, answering, client, configured, free_ports
 
 ASK = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
@@ -127,6 +128,47 @@ async def test_a_busy_port_is_told_by_its_setting(tmp_path, standin, place, work
         status, lines = await run(tmp_path, "check", "t.yaml")
         assert status == 0  # whoever serves this file already has its port
         assert f"Note: {place}.port: 127.0.0.1:{ports[place]} cannot be bound" in lines[-1]
+
+
+async def test_a_busy_admin_port_of_a_later_worker_is_told(tmp_path, standin):
+    [port, admin_port, second] = free_ports(3)
+    with socket.create_server(("127.0.0.1", second)):
+        config = {"server": {"port": port, "workers": 2}, "admin": {"port": admin_port}}
+        (tmp_path / "t.yaml").write_text(configured(standin, config))
+        status, [line] = await run(tmp_path, "serve", "--config", "t.yaml")
+    assert status == 1
+    assert f"admin.port: 127.0.0.1:{second} cannot be bound (Address already in use)" in line
+
+
+async def test_a_worker_does_not_blame_its_supervisor_for_the_client_port(tmp_path, standin):
+    [port, admin_port, second] = free_ports(3)
+    config = {"server": {"port": port}, "admin": {"port": admin_port}}
+    (tmp_path / "t.yaml").write_text(configured(standin, config))
+    with socket.create_server(("127.0.0.1", port)), socket.create_server(("127.0.0.1", second)):
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            worker = {workers.NUMBER: "1", workers.CHANNEL: str(theirs.fileno()), workers.FOLDER: str(tmp_path)}
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "gateway", "serve", "--config", "t.yaml", cwd=tmp_path, pass_fds=[theirs.fileno()],
+                env={**os.environ, "PYTHONPATH": str(ROOT), **worker}, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+            )  # fmt: skip
+            _, said = await asyncio.wait_for(process.communicate(), PATIENCE_S)
+    assert process.returncode == 1
+    [line] = [line for line in said.decode().splitlines() if line.startswith("turnfold: ")]
+    assert line.startswith(f"turnfold: admin.port: 127.0.0.1:{second} cannot be bound")
+
+
+async def test_a_temporary_folder_that_is_no_place_for_sockets_is_told(tmp_path, standin, monkeypatch):
+    folder = tmp_path / ("long" * 25)
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    [port, admin_port] = free_ports(2)
+    config = {"server": {"port": port, "workers": 2}, "admin": {"port": admin_port}}
+    (tmp_path / "t.yaml").write_text(configured(standin, config))
+    status, [line] = await run(tmp_path, "serve", "--config", "t.yaml")
+    assert status == 1
+    assert "set TMPDIR to a short path that can be written" in line
+    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "no.such.host.invalid"])

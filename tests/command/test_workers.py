@@ -53,7 +53,7 @@ from gateway.command import dealing, workers
 from gateway.config import Server
 
 listening = dealing.listeners(Server(port=int(sys.argv[2])))
-sys.exit(workers.run(int(sys.argv[1]), sys.argv[3:], listeners=listening))
+sys.exit(workers.run(int(sys.argv[1]), sys.argv[3:], folder=workers.socket_folder(), listeners=listening))
 """
 
 

@@ -107,10 +107,14 @@ def keyless(settings: Settings) -> Iterator[str]:
 
 
 def busy_ports(settings: Settings) -> Iterator[str]:
-    """Return each port that another program uses, and each host that is no address of this machine, one line each."""
+    """Return each port that another program uses, and each host that is no address of this machine, one line each. Worker n has the admin
+    port + n."""
+    admin_ports = (
+        range(settings.admin.port, settings.admin.port + settings.server.workers) if settings.admin.port else ()
+    )
     for name, flag, host, port in (
         ("server", "port", settings.server.host, settings.server.port),
-        ("admin", "admin-port", settings.admin.host, settings.admin.port),
+        *(("admin", "admin-port", settings.admin.host, port) for port in admin_ports),
     ):
         if not port or not (found := _busy(host, port)):
             continue

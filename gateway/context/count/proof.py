@@ -1,6 +1,6 @@
 """Prove from the size of a body alone that a request fits, so that most requests are never counted."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from gateway.context.count.families import family_of
@@ -46,12 +46,20 @@ def _has_parallel_calls(message: Message) -> bool:
 def is_self_contained(request: Conversation) -> bool:
     """Return whether the body has everything that the model reads: no media, no ids of files or of earlier answers, no
     hosted tools."""
+    return reads_only_messages(request) and is_text(request.outline)
+
+
+def reads_only_messages(request: Conversation) -> bool:
+    """Return whether the model reads only messages and the client's tools: no earlier answer that the body names, no hosted tools."""
     if request.refers_elsewhere:
         return False
     tools = request.head.get("tools")
-    if isinstance(tools, list) and not all(isinstance(tool, dict) and _is_client_tool(tool) for tool in tools):
-        return False
-    for message in request.outline:
+    return not isinstance(tools, list) or all(isinstance(tool, dict) and _is_client_tool(tool) for tool in tools)
+
+
+def is_text(messages: Iterable[Message]) -> bool:
+    """Return whether messages have no media and no ids of files."""
+    for message in messages:
         content = message.get("content")
         if "audio" in message or (isinstance(content, list) and not all(map(_is_text, content))):
             return False

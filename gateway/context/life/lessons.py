@@ -6,17 +6,20 @@ growing. *Observed* (all others): billed tokens. A guess affects only its own co
 module has no clock and no memory: `gateway.state.learning` applies the lessons.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
+from gateway.context.count import proof
 from gateway.context.count.tokens import Anchor
 from gateway.context.life import bills, identity, refusal_numbers
 from gateway.context.life.attempt import Attempt
 from gateway.context.life.bills import LastRequest, SentCount
 from gateway.context.life.replies import StatedNumbers
 from gateway.context.life.task import Task
+from gateway.wire.message import Message
 
 TRUNCATED: Final = "truncated"
 ACCEPTED: Final = "accepted"
@@ -149,13 +152,21 @@ def sent_of(task: Task, attempt: Attempt, upstream: str) -> Sent:
     counted = sum(map(task.plain_counter.message, messages)) + task.plain_fixed
     count = SentCount(
         request=task.request, messages=messages, counter=task.plain_counter, counted=counted, prompt=attempt.prompt, error=task.error,
-        folded=attempt.draft is not None, has_upper_bounds=task.has_upper_bounds,
+        folded=attempt.draft is not None, has_upper_bounds=_has_upper_bounds(task, attempt, messages),
     )  # fmt: skip
     return Sent(
         upstream=upstream, model=task.model, scope=task.scope, count=count, window=attempt.window,
         kept_free=task.reserve + task.fold_margin, output=task.output_of(attempt), fixed=task.fixed, last_request=task.last_request,
         has_erratic_bills=task.has_erratic_bills,
     )  # fmt: skip
+
+
+def _has_upper_bounds(task: Task, attempt: Attempt, messages: Sequence[Message]) -> bool:
+    """Return whether some part of an attempt is only counted by an upper bound. A fold often leaves the media out; else a conversation
+    that once had an image would never correct its counts."""
+    if not task.has_upper_bounds or attempt.draft is None:
+        return task.has_upper_bounds
+    return not (proof.reads_only_messages(task.request) and proof.is_text(messages))
 
 
 def from_refusal(
