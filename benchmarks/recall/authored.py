@@ -58,6 +58,10 @@ SETS: Final = (
         "Four more, written a day later: two English (one with Welsh, one with Singlish words), one German, one Chinese. Nothing is chosen on them.",
     ),
     Authored(
+        "held-out chats, sixth", "held_out_sixth", Kind.CHAT,
+        "Four more, by another author: two English (one of a Nigerian), one Dutch, one Japanese. Nothing is chosen on them.",
+    ),
+    Authored(
         "chats in other languages", "languages", Kind.CHAT,
         "Three chats: Portuguese, Italian, Polish. Words of change were added after a look at their wishes.",
     ),
@@ -98,6 +102,10 @@ SETS: Final = (
     Authored(
         "research agents, held out", "research_agents_held_out", Kind.AGENT,
         "Three more of the same, measured before and after that was chosen.",
+    ),
+    Authored(
+        "agents at work, held out", "work_agents_held_out", Kind.AGENT,
+        "Three long sessions, one in German: incidents of a platform, a data warehouse, a shop with its orders and mails. Nothing is chosen on them.",
     ),
     Authored(
         "service of six companies", "service", Kind.SERVICE,

@@ -66,6 +66,7 @@ NEXT = {
     "de": "Danke. Was machen wir als Nächstes?",
     "es": "Gracias. ¿Qué hacemos ahora?",
     "fr": "Merci. On fait quoi maintenant ?",
+    "nl": "Dank je. Wat doen we nu?",
     "it": "Grazie. Cosa facciamo adesso?",
     "pl": "Dzięki. Co robimy teraz?",
     "ru": "Спасибо. Что делаем дальше?",
