@@ -27,7 +27,7 @@ from benchmarks.reading.answers import WAYS, asked, scored
 from benchmarks.reading.model import Model
 from benchmarks.reading.obedience import PLACES, WISHES, Wish, folded, parts, wished
 from benchmarks.recall import __main__ as recall
-from benchmarks.recall import learn, needed, timing, variants
+from benchmarks.recall import instructed, learn, needed, timing, variants
 from benchmarks.recall.authored import SETS, Authored, Kind, sets_of
 from benchmarks.recall.ours import turnfold
 from benchmarks.soak.clients import judged
@@ -57,6 +57,7 @@ TALKS = [
         "reading.__main__",
         "recall.__main__",
         "recall.fit",
+        "recall.instructed",
         "recall.learn",
         "replay",
         "soak.__main__",
@@ -231,7 +232,7 @@ def test_a_coding_agent_keeps_the_wishes_of_its_developer(sessions: Authored, as
         ("a call in every fifth turn", (0.50, 0.68, 0.78)),
         ("two calls after the question", (0.50, 0.68, 0.78)),
         ("in the middle of a story", (0.40, 0.62, 0.65)),
-        ("as an instruction", (0.20, 0.45, 0.55)),
+        ("as an instruction", (0.44, 0.57, 0.72)),
     ],
 )
 def test_no_form_of_a_question_and_no_size_of_a_room_loses_what_a_chat_said(
@@ -246,6 +247,22 @@ def test_no_form_of_a_question_and_no_size_of_a_room_loses_what_a_chat_said(
         for budget in (0.05, 0.1, 0.25)
     ]
     assert all(share >= bar for share, bar in zip(kept, least, strict=True)), kept
+
+
+@pytest.mark.parametrize(("budget", "least", "most"), [(0.05, 0.60, 100), (0.1, 0.68, 220), (0.25, 0.82, 310)])
+def test_instructions_find_what_they_need_and_everyday_messages_get_few_quotes(
+    budget: float, least: float, most: float
+) -> None:
+    """On the held-out half. With a share of the worth of all words as the condition, 56 % were found at 5 %, and everyday messages got 108, 244 and
+    374 tokens."""
+    said = [each for each in instructed.instructions() if each.held_out]
+    folds = [(each, recall.at_budget_of(each.point, budget)) for each in said]
+    needing = [needed.found(each.point, out) for each, out in folds if each.form != instructed.EVERYDAY]
+    everyday = [instructed.quoted_tokens(out) for each, out in folds if each.form == instructed.EVERYDAY]
+
+    assert (len(needing), len(everyday)) == (36, 35)
+    assert statistics.mean(needing) >= least
+    assert statistics.mean(everyday) <= most
 
 
 @pytest.mark.parametrize(("file", "least"), [("held_out", 0.6), ("held_out_later", 0.5), ("documents", 0.5)])

@@ -19,7 +19,8 @@ from gateway.context.choose.lookup import distinguishes, neighbour_shares
 from gateway.context.choose.salience import salience
 from gateway.context.choose.title import title_lines
 from gateway.context.count.counter import CountText
-from gateway.context.read.cues import instructs, wants_to_know
+from gateway.context.read.cues import wants_to_know
+from gateway.context.read.instructions import instructs
 from gateway.context.read.line import SENTENCE
 from gateway.context.read.subject import names_a_subject
 from gateway.context.read.words import Word, words
@@ -176,32 +177,28 @@ def relevance(
     query: str,
     pinned_words: Collection[str] = (),
     nearness: Nearness | None = None,
-    least_share: float = 0.0,
+    certain: bool = False,
 ) -> dict[Passage, float]:
     """Return the relevance of passages to a question: scores of their own words and those of neighbouring messages.
 
     With ``nearness`` a question also finds passages with a similar meaning. A message without a question does not, and it
     finds nothing unless it has enough words: its quotes would cost part of a cached prefix for a guess. ``pinned_words`` are the
-    words of pinned messages, which count less. Nothing is relevant unless a passage has ``least_share`` of the weight of all words
-    of the question.
+    words of pinned messages, which count less. With ``certain`` the query is known to ask for something that was said.
     """
     if not names_a_subject(query):
         return {}
     query_words = [word for word in words(query) if word.key not in pool.dialogue.role_of_name]
     word_weights = _word_weights(pool, query_words, pinned_words)
     query_fields = _query_fields(pool, query_words, pinned_words)
-    wants = wants_to_know(query) or instructs(query)
+    wants = certain or wants_to_know(query) or instructs(query)
     if not wants and len(word_weights.keys() & {word.key for word in query_words}) < LEAST_STATEMENT_WORDS:
         return {}
-    needs_full_weight = wants and (least_share > 0.0 or nearness is not None)
-    full_weight = _full_weight(pool, query_words, pinned_words) if needs_full_weight else 0.0
-    if wants:
-        least = least_share * full_weight
-    else:
+    least = 0.0
+    if not wants:
         least = LEAST_STATEMENT_SHARE * (sum(word_weights.values()) + sum([each.weight for each in query_fields]))
     own_scores = _word_scores(pool, _terms_of_words(pool, word_weights, query_fields))
     if nearness is not None and wants:
-        weight = MEANING_WEIGHT * full_weight
+        weight = MEANING_WEIGHT * _full_weight(pool, query_words, pinned_words)
         for passage, near in _nearness_of_passages(pool, query, nearness).items():
             own_scores[passage] = own_scores.get(passage, 0.0) + weight * near
     best: dict[int, float] = {}

@@ -3,6 +3,7 @@
 - `lines`: split a message. `line`: one line. `sentences`, `records`, `calls`: the lines of what people write, of JSON and of calls.
   `pasted`: what a message quotes from elsewhere.
 - `words`: the words of a line that can be facts.
-- `cues`, `wishes`, `learned`: whether a sentence asks, instructs or reports an error, and whether it is a wish for all later turns.
-- `subject`: whether a message names what it is about.
+- `cues`, `instructions`, `wishes`, `learned`: whether a sentence asks or reports an error, whether it instructs, and whether it is a wish for all
+  later turns.
+- `subject`: whether a message names what it is about. `familiar`: its words for what its reader knows already.
 """

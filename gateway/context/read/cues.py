@@ -1,4 +1,4 @@
-"""Cues in a sentence: whether it is binding for later turns, asks something, instructs, or reports an error.
+"""Cues in a sentence: whether it is binding for later turns, asks something, or reports an error.
 
 A binding sentence is recognised by its words: it is no question, and it speaks of the speaker, of all times, of conditions or
 of duty. The words below are function words of many languages (modal verbs, quantifiers, adverbs, pronouns). They belong to no
@@ -54,7 +54,7 @@ _SELF_WORDS: Final = (
 )
 SELF: Final = frozenset(_SELF_WORDS.split())
 _SELF_UNSPACED: Final = re.compile("我|私|僕|저|나는|제 ")
-_POSSESSIVE: Final = frozenset(
+POSSESSIVE: Final = frozenset(
     [
         "my",
         "mine",
@@ -192,7 +192,7 @@ def self_words(text: str) -> SelfWords:
     tokens = _tokens(text)
     unspaced = 0 if text.isascii() else len(_SELF_UNSPACED.findall(text))
     return SelfWords(
-        sum(map(SELF.__contains__, tokens)) + unspaced, sum(map(_POSSESSIVE.__contains__, tokens)) + unspaced
+        sum(map(SELF.__contains__, tokens)) + unspaced, sum(map(POSSESSIVE.__contains__, tokens)) + unspaced
     )
 
 
@@ -230,7 +230,7 @@ _QUESTION_BEGINNINGS: Final = (
 other closed classes."""
 _OPENING: Final = r"\W*+(?:(?:ok|okay|so|and|now|also|oh|hey|hi|wait|sorry|please|und|ach|bitte|et|alors|y|bueno|e|allora|а|и|ну)\b\W*+){0,2}"
 _QUESTION_WITHOUT_MARK: Final = re.compile(f"{_OPENING}(?:{'|'.join(_QUESTION_BEGINNINGS)})", re.I)
-_SENTENCE: Final = re.compile(r"[^.!?…。！？؟\n]*[.!?…。！？؟\n]*")
+SENTENCE: Final = re.compile(r"[^.!?…。！？؟\n]*[.!?…。！？؟\n]*")
 LEAST_QUESTION_SHARE: Final = 0.4
 """The least share of a message's characters that its questions have if the message is a question, not a story with a
 question in it."""
@@ -243,10 +243,15 @@ UNMARKED_QUESTION_CHARACTERS: Final = 100
 """The most characters of a message that can be a question without a question mark. Chosen: one sentence."""
 
 
+def asks_to_be_told(text: str) -> bool:
+    """Return whether a text begins like a question or a request to tell something."""
+    return _QUESTION_WITHOUT_MARK.match(text) is not None
+
+
 def wants_to_know(text: str) -> bool:
     """Return whether a message asks something: it has a question mark, or it is short and begins like a question or a request
     to tell something. Many people type no question mark."""
-    return asks(text) or (len(text) <= UNMARKED_QUESTION_CHARACTERS and _QUESTION_WITHOUT_MARK.match(text) is not None)
+    return asks(text) or (len(text) <= UNMARKED_QUESTION_CHARACTERS and asks_to_be_told(text))
 
 
 _QUESTION_WORD: Final = re.compile(
@@ -265,39 +270,10 @@ def asks_for_information(text: str) -> bool:
     begins with a request to tell something. *Which card was it?* is one; *could you book it?* is an errand."""
     if len(text) > SHORT_QUESTION_CHARACTERS:
         return False
-    if _QUESTION_WITHOUT_MARK.match(text):
+    if asks_to_be_told(text):
         return True
-    questions = [sentence for sentence in _SENTENCE.findall(text) if asks(sentence)]
+    questions = [sentence for sentence in SENTENCE.findall(text) if asks(sentence)]
     return bool(questions) and is_question(text) and _QUESTION_WORD.search(questions[-1]) is not None
-
-
-_INSTRUCTION_VERBS: Final = (
-    "write|draft|summari[sz]e|prepare|compare|give|show|find|explain|help|translate|rewrite|create|suggest|remind|tell|calculate|recap"
-    "|(?:make|list|plan|fill|sum)(?= (?:me|us|it|a|an|the|my|our|all|what|everything|up|in|out)\\b)"
-    "|schreibe?n?|erstelle?|gib|zeige?|erkläre?|hilf|übersetze?|formuliere?|vergleiche?|(?:mache?|plane?|suche?|liste?|fasse?)(?= (?:mir|uns|eine?n?|das|die|den|alles|meine?n?)\\b)"
-    "|écris|rédige|donne|montre|résume|explique|aide|traduis|prépare|compare|fais(?=-| (?:moi|une?|la|le|les)\\b)"
-    "|escribe|escríbeme|redacta|dame|muestra|muéstrame|resume|explica|ayúdame|traduce|prepara|compara|hazme"
-    "|scrivi|scrivimi|dammi|mostrami|elenca|riassumi|spiega|aiutami|traduci|prepara|fammi|escreve|escreva|faz|resume|explica|ajuda"
-    "|schrijf|geef|toon|vertaal|напиши|составь|сделай|дай|покажи|перечисли|объясни|помоги|переведи"
-)
-"""Verbs at the beginning of instructions to an assistant: to write, make or look for something."""
-_INSTRUCTION: Final = re.compile(
-    rf"\W*+(?:(?:ok|okay|so|and|now|also|then|please|just|bitte|und|dann|et|alors|y|por favor|e|а|и|теперь)\b\W*+){{0,3}}"
-    rf"(?:(?:can|could|would|will) (?:you|we)|kannst du|könn(?:test du|en sie|ten sie)|peux-tu|pouvez-vous|puedes|podrías|puoi|pode|kun je|можешь"
-    rf"|i (?:need|want) you to|(?:{_INSTRUCTION_VERBS})\b)|[^。！？!?\n]{{0,8}}(?:帮我|给我写|请你|麻烦你)|[^。！？!?\n]{{0,60}}(?:書いて|作って|まとめて|教えて)",
-    re.I,
-)
-
-
-def instructs(text: str) -> bool:
-    """Return whether a text begins with an instruction: *write me*, *could you*."""
-    return _INSTRUCTION.match(text) is not None
-
-
-def request_in(text: str) -> str:
-    """Return the sentences of a message that ask or instruct; empty when none does."""
-    found = [sentence[0] for sentence in _SENTENCE.finditer(text) if asks(sentence[0]) or instructs(sentence[0])]
-    return " ".join(found).strip()
 
 
 def is_question(text: str) -> bool:
@@ -305,7 +281,7 @@ def is_question(text: str) -> bool:
     conversation."""
     if not asks(text):
         return wants_to_know(text)
-    sentences = [found[0] for found in _SENTENCE.finditer(text) if found[0].strip()]
+    sentences = [found[0] for found in SENTENCE.finditer(text) if found[0].strip()]
     if len(text) <= SHORT_QUESTION_CHARACTERS and asks(sentences[-1]):
         return True
     return sum([len(sentence) for sentence in sentences if asks(sentence)]) >= LEAST_QUESTION_SHARE * len(text.strip())

@@ -21,7 +21,7 @@ _EMPTY_WORDS: Final = (
     # German
     " aber alles als also am an anfangen auch auf bis bitte da dann danke das dazu denn der des die dies diese dir doch du ein eine einen"
     " er es etwas fangen fehlt fertig fortfahren für ganz geht genau gern gerne gibt gut habe haben hast hier idee ideen im in ist ja jetzt"
-    " kann kannst können könnte könnten mach mache machen machst mehr mit müssen nächste nächsten nächster nächstes nein nicht nichts noch nun"
+    " kann kannst können könnte könnten mach mache machen machst mehr mich mir mit müssen nächste nächsten nächster nächstes nein nicht nichts noch nun"
     " nur oder okay prima schlag schlägst schon schritt schritte sein sind so sollen sollten soll sollte sonst steht super tun um und uns vielen vor"
     " vorschlag wäre was weiter weitermachen weitere werden wie wieder will willst wir wird wollen womit zu zuerst zum zunächst zur"
     # French

@@ -6,13 +6,18 @@ from math import inf
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
+from gateway.context.choose.need import need
 from gateway.context.cut.layout import Layout
 from gateway.context.cut.source import Source
-from gateway.context.read.cues import asks_for_information, is_question, request_in
+from gateway.context.read.cues import asks_for_information, is_question
+from gateway.context.read.instructions import is_errand, request_in
 from gateway.context.read.lines import head_and_tail
 from gateway.context.read.pasted import own_words
 from gateway.context.read.subject import names_a_subject
+from gateway.context.write.pools import pool_of
+from gateway.context.write.search import words_of_pinned
 from gateway.wire.message import text_of
 
 MOST_QUOTES_OF_ROOM: Final = 0.6
@@ -21,6 +26,9 @@ MOST_QUOTES_OF_FOLDED: Final = 1 / 3
 """Share of the folded part that these quotes may have. Quotes of more of it cost more than they find."""
 QUESTION_CHARACTERS: Final = 4000
 """Characters at the end of a question that are used for the search."""
+LEAST_NEED: Final = 0.8
+"""Points of a request from which it gets quotes (see `choose.need`). Chosen on six chats: 35 of 36 instructions that need the folded part have
+as many, and a third of those that do not."""
 LONG_HISTORY: Final = 4
 """Times the free room. Of a longer folded part a digest says so little that questions are answered from quotes. Measured
 with 135,000 tokens with calls: without quotes a tenth of what is asked is found, with them eight tenths."""
@@ -43,10 +51,12 @@ class Ask(msgspec.Struct, frozen=True, dict=True):  # cached properties need a d
     text: str
     """Empty if nothing is asked, or no quotes are wanted."""
     layout: Layout
+    need: float = 0.0
+    """How surely a request needs the folded part (see `choose.need`); 0 for any other message."""
 
     @cached_property
     def kind(self) -> Kind:
-        if is_question(self.text):
+        if is_question(self.text) and (self.layout.has_agent or not is_errand(self.text)):
             return Kind.QUESTION
         return Kind.REQUEST if self.request and names_a_subject(self.request) else Kind.STATEMENT
 
@@ -74,6 +84,16 @@ class Ask(msgspec.Struct, frozen=True, dict=True):  # cached properties need a d
         for_information = asks_for_information(self.text) or (layout.autonomous and self.kind is Kind.QUESTION)
         return layout.ends_with_question and for_information
 
+    @property
+    def is_searched(self) -> bool:
+        """Whether the folded part is searched for more than a few quotes: for a question, and for a request that probably needs it."""
+        return self.kind is Kind.QUESTION or (self.kind is Kind.REQUEST and self.need >= LEAST_NEED)
+
+    @property
+    def gets_all_or_nothing(self) -> bool:
+        """Whether it does not get the few quotes of other messages: a request in a chat needs what was said, or it asks for something new."""
+        return self.kind is Kind.REQUEST and not self.layout.has_agent
+
     @cached_property
     def of_long_history(self) -> bool:
         """Whether the folded part is many times the room: then only quotes have what a question asks for."""
@@ -89,15 +109,13 @@ class Allowance(NamedTuple):
     """Most tokens in room that is free."""
     fills: bool = False
     """Whether less relevant lines fill the rest of the tokens."""
-    least_share: float = 0.0
-    """Share of the worth of the message's words that the best passage must have; else nothing is quoted."""
 
 
 NOTHING: Final = Allowance()
-FOR_REQUEST: Final = Allowance(set_aside_tokens=1000, free_tokens=1000, least_share=0.2)
+FOR_REQUEST: Final = Allowance(set_aside_tokens=1000, free_tokens=1000)
 """A trade: with 600 tokens, a tenth less is found of what a request needs at a quarter of a chat, and 3 % fewer tokens are processed in
-windows of 4,096 to 16,384. Most requests ask about something new. Nine in ten questions about chats have a passage with a better share, and
-half of the instructions in them."""
+windows of 4,096 to 16,384. With 2,000 tokens for requests of 2 points and more, one to five points more are found at a quarter, for a
+fifth more tokens of quotes."""
 FOR_QUESTION: Final = Allowance(set_aside_tokens=4000, free_tokens=4000, fills=True)
 """Chosen: the best 2,600 tokens of quotes have four in five of the remarks that questions about natural chats need."""
 FOR_QUESTION_WITHOUT_SUBJECT: Final = Allowance(set_aside_tokens=1600, free_tokens=1600, fills=True)
@@ -114,7 +132,14 @@ and kept turns have little of it."""
 def ask_of(source: Source, layout: Layout) -> Ask:
     """Return what the current question asks; an empty text if there is none, or no quotes are wanted."""
     is_searched = layout.question and source.policy.recall_share and not source.rung.newest_only
-    return Ask(question_text(source, layout.question) if is_searched else "", layout)
+    ask = Ask(question_text(source, layout.question) if is_searched else "", layout)
+    return replace(ask, need=_need(source, ask)) if ask.kind is Kind.REQUEST and ask.about_conversation else ask
+
+
+def _need(source: Source, ask: Ask) -> float:
+    """Return how surely a request needs what is folded."""
+    pool, known = pool_of(source, ask.layout.folded), words_of_pinned(source)
+    return pool.get_or_make(("need", ask.request, known), lambda: need(pool, ask.request, known))
 
 
 def question_text(source: Source, indices: tuple[int, ...]) -> str:
@@ -127,7 +152,7 @@ def allowance(ask: Ask) -> Allowance:
     if ask.kind is Kind.STATEMENT:
         return NOTHING
     if ask.kind is Kind.REQUEST:
-        return FOR_REQUEST if ask.about_conversation else NOTHING
+        return FOR_REQUEST if ask.about_conversation and ask.is_searched else NOTHING
     return _for_question_about_conversation(ask) if ask.about_conversation else _for_other_question(ask)
 
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from gateway.context import frames
 from gateway.context.cut.layout import Layout
 from gateway.context.read.cues import wants_to_know
+from gateway.context.read.instructions import without_frame
 from gateway.context.weights import (
     EARLIER_QUOTES_SHARE,
     EARLIER_QUOTES_SHARE_WITH_CALLS,
@@ -58,7 +59,8 @@ def _earlier_quotes(search: Search, kept: Mapping[int, Message]) -> dict[int, Qu
         layout = replace(search.layout, cut_at_question=cut)
         text = question_text(search.source, indices)
         most = _share(text, layout, spent)
-        if most < LEAST_TO_SEARCH:
+        # A request had more quotes or none.
+        if most < LEAST_TO_SEARCH or Ask(text, layout).gets_all_or_nothing:
             continue
         searched += 1
         quote = replace(search, layout=layout).find(Query(text, most, _lines_of(quotes)))
@@ -74,9 +76,9 @@ def _current_quote(
     """Return the quotes for the current question. It shares ``left`` tokens with ``earlier`` quotes.
 
     1. A question with an allowance: its quotes may fill the free room.
-    2. A request with an allowance: it gets quotes if the folded part has enough of what it asks.
-    3. Any other message, and a request for which nothing is found: its quotes are small, because in an agent's conversation they stay
-       for many requests. They are larger if the folded part is so long that the digest says little of it.
+    2. A request in a chat: it gets quotes if it has an allowance, else none.
+    3. Any other message: its quotes are small, because in an agent's conversation they stay for many requests. They are larger if
+       the folded part is so long that the digest says little of it.
     """
     layout, allowed = search.layout, allowance(ask)
     spent, quoted_before = _tokens_of(earlier), _lines_of(earlier)
@@ -86,9 +88,11 @@ def _current_quote(
         if allowed.fills:
             query = Query(ask.text, tokens, quoted_before, of_long_history=ask.of_long_history)
             return search.find_and_fill(query, kept) if tokens >= LEAST_TO_SEARCH else NO_QUOTES
-        quote = search.find(Query(ask.request, tokens, quoted_before, allowed.least_share))
+        quote = search.find(Query(without_frame(ask.request), tokens, quoted_before, certain=True))
         if quote.lines:
             return quote
+    if ask.gets_all_or_nothing:
+        return NO_QUOTES
     most = _share(ask.text, layout, spent)
     if ask.kind is Kind.QUESTION and ask.of_long_history:
         most = max(most, min(layout.room.quote_tokens - spent, free))

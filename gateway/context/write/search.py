@@ -44,8 +44,8 @@ class Query(NamedTuple):
     """Limit of its quotes."""
     quoted_before: frozenset[LineKey]
     """The lines that are quoted for earlier questions."""
-    least_share: float = 0.0
-    """Share of the question's worth that the best passage must have; without such a passage nothing is found."""
+    certain: bool = False
+    """Whether it is known already that the folded part has what is asked."""
     of_long_history: bool = False
     """Whether the folded part is many times the room. Then any number of lines with lower scores is quoted."""
 
@@ -97,7 +97,7 @@ class Search(msgspec.Struct, frozen=True):
         else:
             hidden = _hidden_lines(self.layout, pool, positions_of(pool, self._note_lines()))
         hidden |= positions_of(pool, query.quoted_before)
-        scores = recall.relevance(pool, query.text, known, nearness_of(self.source), query.least_share)
+        scores = recall.relevance(pool, query.text, known, nearness_of(self.source), query.certain)
         found = recall.choose(pool, scores, query.most_tokens, self.source.counter.text, hidden)
         return self._quotes(pool, found)
 

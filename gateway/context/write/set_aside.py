@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from gateway.context.cut.layout import Layout
 from gateway.context.cut.source import Source
 from gateway.context.cut.units import USER, Cut, Unit, newest_question
-from gateway.context.write.asked import Ask, Kind, ask_of, set_aside_tokens
+from gateway.context.write.asked import Ask, ask_of, set_aside_tokens
 from gateway.context.write.readings import FULLY_READ_CHARACTERS, most_relevant, skimmed_messages
 from gateway.wire.message import media_parts
 
@@ -97,7 +97,7 @@ def digest_beside_quotes(source: Source, ask: Ask, digest: int, left: int) -> in
     layout = ask.layout
     if left - digest >= QUOTES_BEFORE_DIGEST or not (layout.ends_with_question and ask.of_long_history):
         return digest
-    is_searched = ask.kind is not Kind.STATEMENT and ask.names_subject
+    is_searched = ask.is_searched and ask.names_subject
     skimmed = skimmed_messages(source.messages, layout.folded, FULLY_READ_CHARACTERS) if is_searched else 0
     if not skimmed or not _is_about(source, ask, frozenset(layout.folded[:skimmed])):
         return digest

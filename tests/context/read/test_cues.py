@@ -8,7 +8,6 @@ from gateway.context.read.cues import (
     binding,
     is_question,
     reports_error,
-    request_in,
     wants_to_know,
 )
 
@@ -105,25 +104,6 @@ def test_a_question_is_told_without_its_mark(text: str) -> None:
 )
 def test_remarks_that_begin_like_questions_are_none(text: str) -> None:
     assert not wants_to_know(text)
-
-
-@pytest.mark.parametrize(
-    ("message", "asked"),
-    [
-        ("It rained again. Draft a mail to Sam about the boiler. Thanks!", "Draft a mail to Sam about the boiler."),
-        ("The bus was late. When does the plumber come? I have to go.", "When does the plumber come?"),
-        ("Could you write that down for me", "Could you write that down for me"),
-        ("Schreib mir bitte eine Liste der Gäste.", "Schreib mir bitte eine Liste der Gäste."),
-        ("Fais-moi une liste des invités.", "Fais-moi une liste des invités."),
-        ("帮我写一封信。", "帮我写一封信。"),
-        ("The plan is to write more, and I find it hard to explain.", ""),
-        ("list of movements, newest first", ""),
-        ("mach ich.", ""),
-        ("", ""),
-    ],
-)
-def test_what_a_message_asks_are_its_questions_and_instructions(message: str, asked: str) -> None:
-    assert request_in(message) == asked
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,15 @@ import pytest
 
 from gateway.context.cut.layout import Layout, Question
 from gateway.context.cut.units import USER, Cut, Room, Unit
-from gateway.context.write.asked import NOTHING, Ask, Kind, allowance, set_aside_tokens, tokens_before_digest
+from gateway.context.write.asked import (
+    LEAST_NEED,
+    NOTHING,
+    Ask,
+    Kind,
+    allowance,
+    set_aside_tokens,
+    tokens_before_digest,
+)
 
 FOR_FACT = "Which card was it?"
 QUESTION = "Root cause of the double booking?"
@@ -22,14 +30,14 @@ AUTONOMOUS: dict[str, Any] = {**AGENT, "autonomous": True}
 ROOM = 100_000
 
 
-def ask(text: str, facts: dict[str, Any], *, folded: int = 30_000, room: int = ROOM) -> Ask:
+def ask(text: str, facts: dict[str, Any], *, folded: int = 30_000, room: int = ROOM, need: float = LEAST_NEED) -> Ask:
     """Return what a text asks at the end of a conversation with so many folded tokens."""
     units = tuple(
         Unit(turn, USER, (turn,), cost=cost, trimmed_cost=cost, stubbed_cost=cost)
         for turn, cost in enumerate((folded, 10))
     )
     cut = Cut(first_kept=1)
-    return Ask(text, Layout(units, Room(room, 0, 0.6, None), cut, cut, (0,), (Question((1,), cut),), **facts))
+    return Ask(text, Layout(units, Room(room, 0, 0.6, None), cut, cut, (0,), (Question((1,), cut),), **facts), need)
 
 
 @pytest.mark.parametrize(
@@ -45,6 +53,15 @@ def ask(text: str, facts: dict[str, Any], *, folded: int = 30_000, room: int = R
 )
 def test_a_message_is_a_question_or_a_request_or_a_statement(text: str, kind: Kind) -> None:
     assert ask(text, CHAT).kind is kind
+
+
+def test_an_errand_in_the_form_of_a_question_is_a_request_in_a_chat_and_a_task_of_an_agent() -> None:
+    assert ask(ERRAND, CHAT).kind is Kind.REQUEST
+    assert ask(ERRAND, AGENT).kind is Kind.QUESTION
+
+
+def test_a_request_that_needs_nothing_has_no_allowance() -> None:
+    assert allowance(ask(REQUEST, CHAT, need=LEAST_NEED / 2)) == NOTHING
 
 
 @pytest.mark.parametrize("facts", [CHAT, AGENT, AUTONOMOUS])
