@@ -12,6 +12,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from gateway.context.cut.layout import Layout
+from gateway.context.cut.shares import LEAST_DIGEST_SHARE, LEAST_DIGEST_TOKENS
 from gateway.context.cut.source import Source
 from gateway.context.cut.units import USER, Cut, Unit, newest_question
 from gateway.context.write.asked import Ask, Kind, ask_of, set_aside_tokens
@@ -31,9 +32,9 @@ SHORTENED_DIGEST_SHARE: Final = 1 / 4
 """Share of its tokens that a shortened digest keeps: standing wishes come first in it. Without a digest, quotes find no more."""
 TOPIC_MESSAGES: Final = 20
 """Number of the messages most relevant to a question. They tell which part of the conversation it is about."""
-BRIEF_DIGEST_ROOM: Final = 1500
-"""Tokens of the free room of a chat. In a smaller room a digest is briefer for a question than for other messages. Hardly anything of such a room is
-read from a cache, because most caches begin at 1,024 tokens."""
+BRIEF_DIGEST_ROOM: Final = LEAST_DIGEST_TOKENS / LEAST_DIGEST_SHARE
+"""Tokens of the free room of a chat. In a smaller room, where its least tokens take their whole share, a digest is briefer for a question than
+for other messages."""
 BRIEF_DIGEST_SHARE: Final = 0.15
 """Share of the free room that this briefer digest may take."""
 OLD_TOPIC_SHARE: Final = 0.95
