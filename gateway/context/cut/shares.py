@@ -47,7 +47,7 @@ class Shares(NamedTuple):
     digest: float
     """Share of a digest in a usual room."""
     least_digest_tokens: float
-    """The least tokens of a digest, except in a tight room, within `LEAST_DIGEST_SHARE`."""
+    """The least tokens of a digest in a usual and in a small room: within `LEAST_DIGEST_SHARE`, and from `LEAST_ROOM_TO_GROW` on."""
     quotes: float
     """Share that a usual room keeps free for quotes. A message that asks nothing needs few. A question gets the free
     room, or the oldest kept messages are left out for its quotes."""

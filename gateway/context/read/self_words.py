@@ -55,7 +55,9 @@ def self_words(text: str, other: str) -> tuple[SelfWords, SelfWords]:
 
     def counted(number: Counter[str], text: str) -> SelfWords:
         unspaced = 0 if text.isascii() else len(_UNSPACED.findall(text))
-        return SelfWords(sum([number[word] for word in words]) + unspaced, sum([number[word] for word in possessives]) + unspaced)
+        return SelfWords(
+            sum([number[word] for word in words]) + unspaced, sum([number[word] for word in possessives]) + unspaced
+        )
 
     return counted(number, text), counted(other_number, other)
 

@@ -35,7 +35,7 @@ TOPIC_MESSAGES: Final = 20
 BRIEF_DIGEST_ROOM: Final = LEAST_DIGEST_TOKENS / LEAST_DIGEST_SHARE
 """Tokens of the free room of a chat. In a smaller room, where its least tokens take their whole share, a digest is briefer for a question than
 for other messages."""
-BRIEF_DIGEST_SHARE: Final = 0.15
+BRIEF_DIGEST_SHARE: Final = 0.2
 """Share of the free room that this briefer digest may take."""
 OLD_TOPIC_SHARE: Final = 0.95
 """Share of these in the skimmed part. With fewer, the question is about the newer part. Chosen: the digest then keeps what
