@@ -171,7 +171,8 @@ def note(messages: Messages, text: str, window: int = 2100) -> int:
 @pytest.mark.parametrize("window", [700, 1000, 1500])
 def test_in_a_small_room_the_digest_is_brief_beside_a_question_alone(window: int) -> None:
     """Where nothing is asked, no quotes bring the user's wishes."""
-    messages = [*talk(150)[:-1], *[user("Sunday is for my mother, so please plan nothing there."), said("I see.")]]
+    wish = user("Sunday is for my mother, so please plan nothing there.")
+    messages = [*talk(150)[:-1], wish, assistant("I see.")]
 
     assert note(messages, "Wonderful.", window) > 0.3 * window
     assert note(messages, QUESTION, window) < 0.23 * window
