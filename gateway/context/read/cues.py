@@ -53,50 +53,8 @@ _SELF_WORDS: Final = (
     " nosotros nuestro nuestra io mio mia noi eu meu minha nós я мой моя мы наш ik mijn wij ons jag min vi jeg ja mój benim biz أنا मैं मेरा मेरी"
 )
 SELF: Final = frozenset(_SELF_WORDS.split())
-_SELF_UNSPACED: Final = re.compile("我|私|僕|저|나는|제 ")
-POSSESSIVE: Final = frozenset(
-    [
-        "my",
-        "mine",
-        "mein",
-        "meine",
-        "meinen",
-        "meinem",
-        "meiner",
-        "mon",
-        "ma",
-        "mes",
-        "mi",
-        "mis",
-        "mío",
-        "mía",
-        "mio",
-        "mia",
-        "miei",
-        "mie",
-        "meu",
-        "minha",
-        "meus",
-        "minhas",
-        "мой",
-        "моя",
-        "моё",
-        "мое",
-        "мои",
-        "моей",
-        "моего",
-        "mijn",
-        "min",
-        "mitt",
-        "mina",
-        "mój",
-        "moja",
-        "moje",
-        "moim",
-        "benim",
-    ]
-)
-"""*My* and *mine* in several languages."""
+_SELF_UNSPACED: Final = re.compile("我|私|僕|(?<![가-힣])(?:저[는도를]?|나[는도를]?|난|제가?|내가?)(?![가-힣])")
+"""Korean words are whole words here: *now* (이제) and *evening* (저녁) have the letters of *my* and *I*."""
 _OTHER_WORDS: Final = (
     "you you'd you'll you've you're your yours du dich dir dein deine deinen deiner tu te toi ton ta tes vous votre vos tú ti usted ustedes"
     " ci tuo tua você vocês seu sua ты тебя тебе вы вас вам твой ваш jij je jou jouw sen sana siz"
@@ -176,24 +134,6 @@ def binding_points(sentence: Sentence) -> float:
 def speaks_of_self(text: str) -> bool:
     """Return whether a text says *I* or *my*."""
     return not SELF.isdisjoint(_tokens(text)) or (not text.isascii() and _SELF_UNSPACED.search(text) is not None)
-
-
-class SelfWords(NamedTuple):
-    """The number of words in a text that speak of its speaker."""
-
-    all: int
-    """*I*, *my* and the like."""
-    possessive: int
-    """*My* and the like. In scripts without spaces it is the same as ``all``."""
-
-
-def self_words(text: str) -> SelfWords:
-    """Count the words by which a text speaks of its speaker."""
-    tokens = _tokens(text)
-    unspaced = 0 if text.isascii() else len(_SELF_UNSPACED.findall(text))
-    return SelfWords(
-        sum(map(SELF.__contains__, tokens)) + unspaced, sum(map(POSSESSIVE.__contains__, tokens)) + unspaced
-    )
 
 
 def speaks_to_other(text: str) -> bool:

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from gateway.context.read.cues import POSSESSIVE, SELF
+from gateway.context.read.cues import SELF
+from gateway.context.read.self_words import POSSESSIVE
 from gateway.context.read.subject import names_a_subject
 from gateway.context.read.words import Word, words
 

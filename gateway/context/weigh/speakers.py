@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Final, NamedTuple
 
-from gateway.context.read.cues import self_words, speaks_of_self, speaks_to_other
+from gateway.context.read.cues import speaks_of_self, speaks_to_other
+from gateway.context.read.self_words import self_words
 from gateway.context.read.words import NAME, stem, words
 from gateway.context.weights import SPEAKER_FACTOR, USER_FACTOR
 from gateway.wire.message import RESULT_ROLES
@@ -70,7 +71,7 @@ def dialogue_of(messages: Iterable[tuple[str, str]]) -> Dialogue:
 
 def _is_person(text: str, other: str) -> bool:
     """Return whether the speaker of ``text`` tells of a life as people do, compared with the other speaker's text."""
-    own_words, other_words = self_words(text), self_words(other)
+    own_words, other_words = self_words(text, other)
     product = own_words.all * own_words.possessive * len(other) ** 2
     return (
         own_words.possessive >= LEAST_POSSESSIVES

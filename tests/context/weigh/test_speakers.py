@@ -31,11 +31,39 @@ def test_two_who_speak_of_what_is_theirs_are_people() -> None:
     assert newest_first(list(FRIENDS)) == Dialogue(True, {"imk": "user", "duart": "assistant"})
 
 
+POLISH = [
+    ("user", "Kupiłam mój rower i moja siostra też ma rower, ale mi się nie podoba."),
+    ("assistant", "Rower ma dobre koła i ma mocne hamulce. Sprawdź łańcuch i opony, i dopompuj je."),
+] * 10
+KOREAN = [
+    ("user", "저는 어제 제 자전거를 샀어요."),
+    ("assistant", "이제 문제 없이 탈 수 있어요. 어제 먼저 바퀴를 봤으니 이제 나사를 조이세요."),
+] * 10
+
+
 @pytest.mark.parametrize(
-    "said", [ASSISTED, [], [("user", "My bike.")], [*FRIENDS, ("tool", "{}")], list(FRIENDS)[: LEAST_POSSESSIVES // 3]]
+    "said",
+    [
+        ASSISTED,
+        POLISH,
+        KOREAN,
+        [],
+        [("user", "My bike.")],
+        [*FRIENDS, ("tool", "{}")],
+        list(FRIENDS)[: LEAST_POSSESSIVES // 3],
+    ],
 )
 def test_an_assistant_is_none(said: list[tuple[str, str]]) -> None:
     assert newest_first(said) == WITH_ASSISTANT
+
+
+def test_friends_are_recognised_in_their_language() -> None:
+    told = [
+        ("user", "Moja siostra ma mój rower, a ja mam jej buty."),
+        ("assistant", "A mnie moja mama oddała mój stary plecak."),
+    ]
+
+    assert newest_first(told * 6).between_people
 
 
 def test_names_before_a_speakers_words_are_the_speakers() -> None:
