@@ -68,13 +68,14 @@ IDENTIFIER_OF_RECORD: Final = 3.0
 """Factor for an identifier that is a separate value of a record. In customer service one in five of these is needed, one in
 20 dates, one in 200 numbers. Rows of output have many identifiers: there the factor is 1."""
 NAMED_IN_CALL: Final = 16.0
-"""Factor for a value that was an argument of a call."""
-NAMED_IN_CALL_OF_AUTONOMOUS: Final = 6.0
-"""The same for an agent that works on its own (see `LinePool.autonomous`): its calls carry whole pieces of code. E-mail addresses
-have `NAMED_IN_CALL` there, too."""
-ADDRESS_IN_RESULT: Final = 24.0
+"""Factor for a value that was an argument of a call. For an agent that works on its own (see `LinePool.autonomous`) only what an argument names
+(`Line.arguments`) and e-mail addresses have it: a later call needs such a path one time in eight, a symbol of a piece of code in a call one time
+in 500. The other words of its calls count like what it says."""
+IDENTIFIER_IN_CALL_OF_AUTONOMOUS: Final = 6.0
+"""The same for an identifier that an argument of such an agent names, except the names of files: it reads a mail or a page once."""
+ADDRESS_IN_RESULT: Final = 32.0
 """Factor for an e-mail address of a result where an agent works on its own. A later call needs one in five of those that the agent has only
-read; of the paths that a call has used one in twenty."""
+read; of the paths that an argument names one in eight."""
 FOUND_FILE: Final = 12.0
 """The same for a file at the beginning of a row of output, as a search writes it. A later call needs one in twelve of these, and one in
 500 of the files inside rows."""

@@ -2,10 +2,15 @@
 
 from collections.abc import Iterator
 from itertools import chain
+from typing import Final
 
 from gateway.context.read.line import CALL, MOST_LINE_CHARACTERS, Line, make
 from gateway.context.read.records import explains_itself, parsed
-from gateway.context.read.words import IDENT, Shape, Words
+from gateway.context.read.words import IDENT, SYMBOL, Shape, Word, Words
+
+MOST_ARGUMENT_CHARACTERS: Final = 80
+"""The most characters of an argument in one row whose words may name something by themselves: the only word of the argument (a path, an
+order's number), and the paths of a command. Longer arguments are texts and pieces of code."""
 
 
 def call_line(name: str, arguments: str, group: int, words: Words) -> Line:
@@ -15,7 +20,28 @@ def call_line(name: str, arguments: str, group: int, words: Words) -> Line:
     found = words(" ".join(_values(value)) if isinstance(value, dict) else arguments[:2000])
     if len(written) > MOST_LINE_CHARACTERS:
         written = f"{written[: MOST_LINE_CHARACTERS * 2 // 3]} … {written[-MOST_LINE_CHARACTERS // 3 :]}"
-    return make(f"{name}({written})", CALL, found, group)
+    return make(f"{name}({written})", CALL, found, group, arguments=_naming_words(value, words))
+
+
+def _naming_words(arguments: object, words: Words) -> tuple[Word, ...]:
+    """Return the words of a call's arguments that name something by themselves, each once."""
+    named: dict[str, Word] = {}
+    for text in _short_values(arguments):
+        found = words(text)
+        named.update([(word.key, word) for word in found if len(found) == 1 or word.shape is SYMBOL])
+    return tuple(named.values())
+
+
+def _short_values(value: object) -> Iterator[str]:
+    """Yield the texts and numbers of a JSON value that are short enough to name something. A list of texts is one text in parts, such as
+    the words of a command."""
+    if isinstance(value, dict) or (isinstance(value, list) and any([type(item) is not str for item in value])):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _short_values(item)
+        return
+    texts = list(_values(value))
+    if sum(map(len, texts)) <= MOST_ARGUMENT_CHARACTERS and not any(["\n" in text for text in texts]):
+        yield from texts
 
 
 def _arguments_text(value: dict[str, object], words: Words) -> str:

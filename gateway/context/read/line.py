@@ -57,6 +57,8 @@ class Line(NamedTuple):
     """Factor for the worth of its facts: below 1 for one of many similar lines, above 1 for a value of a small result."""
     wish_cues: WishCues = NO_WISH_CUES
     """The wish cues of a user's sentence."""
+    arguments: tuple[Word, ...] = ()
+    """The words of a call that name something by themselves: see `calls.MOST_ARGUMENT_CHARACTERS`."""
 
 
 class MessageLines(NamedTuple):
@@ -83,13 +85,15 @@ def make(  # noqa: PLR0917  # called for every line: keywords would cost
     binding: float = 0.0,
     error: bool = False,
     wish_cues: WishCues = NO_WISH_CUES,
+    arguments: tuple[Word, ...] = (),
 ) -> Line:
     """Make a line with its approximate token count."""
     size = 0.8 + len(text) * 0.15 + text.count(" ") * 0.2
     for word in words:
         size += word.size
+    members = (text, kind, words, size, group, label, slot, binding, error, share, wish_cues, arguments)
     # Twice as fast as calling the class, and there are thousands.
-    return tuple.__new__(Line, (text, kind, words, size, group, label, slot, binding, error, share, wish_cues))
+    return tuple.__new__(Line, members)
 
 
 def pieces(text: str, longest: int) -> Iterator[str]:

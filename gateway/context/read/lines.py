@@ -28,8 +28,8 @@ from gateway.wire.facts import Interned, MessageFacts, facts_of
 from gateway.wire.memory import Memory
 from gateway.wire.message import RESULT_ROLES, Message, call_arguments, call_name, canonical, text_of, tool_calls
 
-LINE_BYTES: Final = 300
-"""Bytes of a line without its text and its words: a tuple of eleven members, its size, the tuple of its words, headers
+LINE_BYTES: Final = 308
+"""Bytes of a line without its text and its words: a tuple of twelve members, its size, the tuple of its words, headers
 (``sys.getsizeof``, CPython 3.11)."""
 WORD_BYTES: Final = 8
 """Bytes of one more word in a line; the words themselves are shared."""
@@ -64,7 +64,7 @@ def bytes_of(lines: Sequence[Line]) -> int:
     """Return the approximate bytes of lines."""
     with_cues = sum([line.wish_cues is not wishes.NO_WISH_CUES for line in lines])
     return WISH_CUES_BYTES * with_cues + sum(
-        [LINE_BYTES + getsizeof(line.text) + WORD_BYTES * len(line.words) for line in lines]
+        [LINE_BYTES + getsizeof(line.text) + WORD_BYTES * (len(line.words) + len(line.arguments)) for line in lines]
     )
 
 

@@ -84,6 +84,8 @@ _PLACE: Final = re.compile(r"((?!\d+\.)[^:]+\.[A-Za-z]\w{0,5}):(\d+)(?:$|:(.*))"
 may have thousands of colons."""
 _FILE: Final = re.compile(r"[^:]*/[^:/]*\.[a-z]\w{0,5}")
 """The path of a file in a folder."""
+_FILE_NAME: Final = re.compile(r"[^:@]*\.[a-z]\w{0,5}")
+"""The name of a file, with or without its folder."""
 _NUMBER: Final = re.compile(r"\d[\d.,]*%?")
 # Scripts written without spaces, and Korean, whose words end in particles: each pair of neighbouring characters is one word.
 _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff]+")
@@ -205,6 +207,11 @@ def is_address(key: str) -> bool:
 def is_file(key: str) -> bool:
     """Return whether a word, given by its key, is the path of a file in a folder."""
     return _FILE.fullmatch(key) is not None
+
+
+def is_file_name(key: str) -> bool:
+    """Return whether a word, given by its key, is the name of a file, with or without its folder."""
+    return _FILE_NAME.fullmatch(key) is not None
 
 
 def stem(word: str) -> str:

@@ -40,6 +40,8 @@ class Counts(NamedTuple):
     """Sentences of others, mostly of the assistant."""
     in_calls: dict[Word, int]
     """Calls."""
+    arguments: dict[Word, int]
+    """Calls that have the word among their `Line.arguments`."""
     in_results: dict[Word, int]
     """Records and rows of results."""
     in_blocks: dict[Word, int]
@@ -86,6 +88,7 @@ def _continued(earlier: Tally, readings: Mapping[int, MessageLines], removed: Co
         _changed(before.by_user, removed.by_user, added.by_user),
         _changed(before.by_others, removed.by_others, added.by_others),
         _changed(before.in_calls, removed.in_calls, added.in_calls),
+        _changed(before.arguments, removed.arguments, added.arguments),
         _changed(before.in_results, removed.in_results, added.in_results),
         _changed(before.in_blocks, removed.in_blocks, added.in_blocks),
         _changed(before.results_by_identifier, removed.results_by_identifier, added.results_by_identifier),
@@ -129,6 +132,7 @@ def _count(readings: Collection[MessageLines]) -> Counts:
     by_user: list[tuple[Word, ...]] = []
     by_others: list[tuple[Word, ...]] = []
     in_calls: list[tuple[Word, ...]] = []
+    arguments: list[tuple[Word, ...]] = []
     in_results: list[tuple[Word, ...]] = []
     in_blocks: list[tuple[Word, ...]] = []
     statements: list[list[str]] = []
@@ -143,11 +147,14 @@ def _count(readings: Collection[MessageLines]) -> Counts:
                     statements.append(describing_words(line.words))
             else:
                 (in_calls if line.kind is CALL else data).append(line.words)
+                if line.arguments:
+                    arguments.append(line.arguments)
     joined = chain.from_iterable
     return Counts(
         Counter(joined(by_user)),
         Counter(joined(by_others)),
         Counter(joined(in_calls)),
+        Counter(joined(arguments)),
         Counter(joined(in_results)),
         Counter(joined(in_blocks)),
         Counter(joined([_referring(reading) for reading in readings if reading.tool])),

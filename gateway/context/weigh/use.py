@@ -1,13 +1,13 @@
 """How a fact was used before: the factor for how likely a later call needs it again.
 
 A value that was an argument of a call is several times as likely to be used again as a value that was only in a result; a value that the
-user named, four times.
+user named, four times. The calls of an agent that works on its own carry texts and pieces of code, too: these count like what it says.
 """
 
 from collections.abc import Mapping
 
 from gateway.context import weights
-from gateway.context.read.words import SYMBOL, is_address, is_file
+from gateway.context.read.words import IDENT, SYMBOL, is_address, is_file, is_file_name
 from gateway.context.weigh.folded_lines import FoldedLines
 
 
@@ -15,14 +15,16 @@ def use_factors_of(pool: FoldedLines) -> Mapping[str, float]:
     """Return by fact the factor for its earlier use, the highest if there are several."""
     counts = pool.tally.counts
     factors: dict[str, float] = {}
-    named_in_call = weights.NAMED_IN_CALL_OF_AUTONOMOUS if pool.autonomous else weights.NAMED_IN_CALL
     for value, found in (
-        (weights.NAMED_BY_ASSISTANT, counts.by_others),
+        (weights.NAMED_BY_ASSISTANT, (*counts.by_others, *(counts.in_calls if pool.autonomous else ()))),
         (weights.NAMED_BY_USER, counts.by_user),
-        (named_in_call, counts.in_calls),
+        (weights.NAMED_IN_CALL, () if pool.autonomous else counts.in_calls),
     ):
         factors.update(dict.fromkeys([word.key for word in found], value))
     if pool.autonomous:
+        for word in counts.arguments:
+            is_read_once = word.shape is IDENT and not is_file_name(word.key)
+            factors[word.key] = weights.IDENTIFIER_IN_CALL_OF_AUTONOMOUS if is_read_once else weights.NAMED_IN_CALL
         for key, factor in _found_in_results(pool).items():
             factors[key] = max(factor, factors.get(key, 1.0))
         # To whom an agent wrote, it writes again. The call has the address already, so its result needs it less.

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from gateway.context import weights
 from gateway.context.read.line import CALL, SENTENCE, Line, MessageLines
-from gateway.context.read.words import Word
+from gateway.context.read.words import SYMBOL, Word
 from gateway.context.weigh.envelope import words_of_envelope
 from gateway.context.weigh.folded_lines import FoldedLines
 
@@ -47,7 +47,7 @@ class Worth:
 
     def of(self, position: int, speech_odds: Mapping[Word, float], data_odds: Mapping[Word, float]) -> float:
         """Return the worth of a line with the given odds of words, as in `odds`."""
-        _, _, words, _, _, _, _, _, _, share, _ = self._lines[position]  # faster than two look-ups by name
+        _, _, words, _, _, _, _, _, _, share, _, _ = self._lines[position]  # faster than two look-ups by name
         odds = speech_odds if self._is_speech[position] else data_odds
         # Most lines of records are one word.
         facts = odds[words[0]] if len(words) == 1 else sum(map(odds.__getitem__, words))
@@ -71,6 +71,11 @@ def _word_odds(pool: FoldedLines) -> WordOdds:
         word: word.in_speech * (further_use_of(word.key, 1.0) * rarity_of(word.key, 1.0))
         for word in {**counts.by_user, **counts.by_others, **counts.in_calls}
     }
+    if pool.autonomous:
+        # What a call names is a thing, even if it looks like any other word: a folder, a branch, a target of make.
+        least = weights.IN_SPEECH[SYMBOL]
+        for word in counts.arguments:
+            in_speech[word] = max(word.in_speech, least) * further_use_of(word.key, 1.0)
     # An identifier in records of several results connects these records.
     in_several = [
         key

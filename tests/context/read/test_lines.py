@@ -55,6 +55,27 @@ def test_a_call_is_one_line() -> None:
     assert texts({"role": "assistant", "content": None, "tool_calls": [call]}) == ["book(A1, legs=H1; H2, vip=true)"]
 
 
+@pytest.mark.parametrize(
+    ("argument", "named"),
+    [
+        ("src/board.py", ["src/board.py"]),
+        ("justfile", ["justfil"]),
+        ("cat ops/nightly.timer && git status", ["ops/nightly.timer"]),
+        (["ann@example.com", "ben@example.com"], ["ann@example.com", "ben@example.com"]),
+        ([{"path": "src/board.py", "old": "import os\nimport re"}], ["src/board.py"]),
+        (["git", "commit", "-am", *["word"] * 20], []),
+        ("import os\nimport re", []),
+        ("from gateway.context.read.lines import MOST_ARGUMENT_CHARACTERS, MOST_LINE_CHARACTERS", []),
+    ],
+)
+def test_an_argument_of_one_word_and_the_paths_of_a_command_name_something(argument: object, named: list[str]) -> None:
+    """Other words of arguments belong to texts and to pieces of code."""
+    function = {"name": "run", "arguments": orjson.dumps({"argument": argument}).decode()}
+    (line,) = read({"role": "assistant", "content": None, "tool_calls": [{"id": "c", "function": function}]})
+
+    assert [word.key for word in line.arguments] == named
+
+
 @pytest.mark.parametrize("number", ["123456789012345678901234567890", "0.00001", "1.50"])
 def test_a_number_is_written_as_it_came(number: str) -> None:
     function = {"name": "pay", "arguments": f'{{"amount":{number}}}'}

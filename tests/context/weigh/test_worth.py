@@ -184,6 +184,23 @@ def test_an_address_that_an_agent_wrote_to_keeps_its_worth_however_it_works() ->
     assert autonomous[0] > 1.5 * autonomous[1]
 
 
+@pytest.mark.parametrize("path", ["src/board.py", "justfile", "q3_2025.csv"])
+def test_of_an_agent_that_works_on_its_own_what_an_argument_names_has_more_worth_than_a_word_of_its_code(
+    path: str,
+) -> None:
+    """It opens a file again and again. A piece of code that it wrote is seldom a word of a later call."""
+    code = " ".join(["first = second", *[f"word{number}" for number in range(30)]])
+    steps = [result(f"step {number} fine") for number in range(9)]
+    named, written = (pool(said("user", "Go on."), call(value), *steps) for value in (path, f"{code} {path}"))
+
+    def odds_of_path(found: LinePool) -> float:
+        speech_odds = found.worth.odds.in_speech
+        (word,) = [word for word in speech_odds if path.startswith(word.key) or word.key == path]
+        return speech_odds[word]
+
+    assert odds_of_path(named) > 5 * odds_of_path(written)
+
+
 @pytest.mark.parametrize("row", ["Person {} <person.{}@example.com>", "src/part_{}/case.py:12: run()"])
 def test_of_an_agent_that_works_on_its_own_what_few_rows_of_a_result_found_has_a_high_worth(row: str) -> None:
     """Many are a list of customers, or all files of a folder."""
