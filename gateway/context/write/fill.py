@@ -29,9 +29,9 @@ class QuotesToFill(msgspec.Struct, frozen=True):
     hidden: Collection[int]
     """Positions of the lines that may not be quoted."""
 
-    def with_facts(self, found: list[int], known: frozenset[str]) -> list[int]:
-        """Add the calls and records with the most new facts: facts that are not ``known``."""
-        left = self.most_tokens - self._size(found)
+    def with_facts(self, found: list[int], known: frozenset[str], most_tokens: float) -> list[int]:
+        """Add the calls and records with the most new facts: facts that are not ``known``. They take at most ``most_tokens``."""
+        left = int(min(self.most_tokens - self._size(found), most_tokens))
         if left < LEAST_TOKENS or not self.pool.has_calls:
             return found
         in_quotes, envelope = set(found), self.pool.envelope

@@ -86,7 +86,13 @@ def _current_quote(
     if allowed.free_tokens:
         tokens = _beside_steps(search, kept, free, ask)
         if allowed.fills:
-            query = Query(ask.text, tokens, quoted_before, of_long_history=ask.of_long_history)
+            query = Query(
+                ask.text,
+                tokens,
+                quoted_before,
+                of_long_history=ask.of_long_history,
+                fact_tokens=allowed.fact_tokens,
+            )
             return search.find_and_fill(query, kept) if tokens >= LEAST_TO_SEARCH else NO_QUOTES
         quote = search.find(Query(without_frame(ask.request), tokens, quoted_before, certain=True))
         if quote.lines:

@@ -48,6 +48,8 @@ class Query(NamedTuple):
     """Whether it is known already that the folded part has what is asked."""
     of_long_history: bool = False
     """Whether the folded part is many times the room. Then any number of lines with lower scores is quoted."""
+    fact_tokens: float = inf
+    """Most tokens of calls and records that fill the rest."""
 
 
 class Quotes(NamedTuple):
@@ -122,7 +124,7 @@ class Search(msgspec.Struct, frozen=True):
             found = rest.with_rest_of_messages(found, scores)
             found = rest.with_less_relevant(found, scores)
         shown = known.union(word.key for position in {*found, *in_note} for word in pool.lines[position].words)
-        found = rest.with_facts(found, shown)
+        found = rest.with_facts(found, shown, query.fact_tokens)
         if shortened:
             found = rest.with_newest(found)
         return self._quotes(pool, found)

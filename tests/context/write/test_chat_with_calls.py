@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import orjson
 import pytest
 
 from gateway.wire.message import text_of
@@ -82,3 +83,27 @@ def test_a_question_of_an_agent_that_asks_for_a_fact_is_answered_from_quotes() -
     assert "behind the oil lamp" in "".join(map(text_of, draft.messages))
     assert quoted(draft) > 4000 / 8
     assert quoted(folded([*busy, user("Could you look for the key of the boat house?")], 4000)) < 4000 / 8
+
+
+def test_records_fill_little_of_the_quotes_of_an_agents_question() -> None:
+    """The request after this one does not have them, and later calls find no more with them."""
+    orders = [
+        part
+        for month in range(50)
+        for part in (
+            user(f"Please show order W{month * 7919}."),
+            called((f"c{month}", "orders", f'{{"order": "W{month * 7919}"}}')),
+            result(
+                f"c{month}",
+                orjson.dumps([{"item": f"KX-{month}{n}37", "price": month * n * 7} for n in range(8)]).decode(),
+            ),
+            assistant("These are its items."),
+        )
+    ]
+    remark = [user("The lamp that I want back is for the boat house."), assistant("I see.")]
+
+    draft = folded([*orders[:40], *remark, *orders[40:], user("Which lamp did I want back?")], 4000)
+
+    text = "".join(map(text_of, draft.messages))
+    assert "The lamp that I want back is for the boat house." in text
+    assert 0 < quoted(draft) < 400
