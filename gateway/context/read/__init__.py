@@ -5,5 +5,6 @@
 - `words`: the words of a line that can be facts.
 - `cues`, `instructions`, `wishes`, `learned`: whether a sentence asks or reports an error, whether it instructs, and whether it is a wish for all
   later turns.
+- `self_words`: how often each of two speakers says *I* and *my*.
 - `subject`: whether a message names what it is about. `familiar`: its words for what its reader knows already.
 """
