@@ -14,6 +14,7 @@ from gateway.context.cut.shares import (
     CHAT,
     GROWTH_REQUESTS,
     GROWTH_TURNS,
+    LEAST_DIGEST_ROOM,
     LEAST_DIGEST_SHARE,
     LEAST_GROWTH_REQUESTS,
     LEAST_QUOTE_TOKENS,
@@ -207,5 +208,5 @@ def _small_digest(sums: CostSums, newest: int, left: int, shares: Shares) -> int
 
 
 def _least_digest(free: int, shares: Shares) -> int:
-    """Return the tokens that a usual and a small digest have at least; 0 for agents, and in a room without room to grow."""
-    return int(min(shares.least_digest_tokens, free * LEAST_DIGEST_SHARE)) if free >= LEAST_ROOM_TO_GROW else 0
+    """Return the tokens that a usual and a small digest have at least; 0 for agents, and in a room that is too small."""
+    return int(min(shares.least_digest_tokens, free * LEAST_DIGEST_SHARE)) if free >= LEAST_DIGEST_ROOM else 0

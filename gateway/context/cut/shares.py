@@ -10,9 +10,10 @@ CHAT_QUOTE_TOKENS: Final = 200
 the folded part alone: 400 tokens of quotes have 5 % of these words, 200 tokens 4 % (docs/decisions.md)."""
 LEAST_DIGEST_TOKENS: Final = 800
 """Tokens of a chat's digest, at least: about what its standing wishes take. Where nothing is asked, no quotes bring them."""
-LEAST_DIGEST_SHARE: Final = 0.4
-"""Share of the free room that these tokens may take. With a third, folds of a tenth lose a sixth of these wishes; with a half, a server of
-your own processes a seventh more in such rooms (docs/experiments.md)."""
+LEAST_DIGEST_SHARE: Final = 1 / 3
+"""Share of the free room that these tokens may take."""
+LEAST_DIGEST_ROOM: Final = 1500
+"""Tokens of free room from which on these tokens are taken. In a smaller room questions need the quotes more."""
 LEAST_QUOTE_TOKENS: Final = 40
 """Tokens. Fewer quotes are not worth their frame."""
 GROWTH_TURNS: Final = 2
@@ -47,7 +48,7 @@ class Shares(NamedTuple):
     digest: float
     """Share of a digest in a usual room."""
     least_digest_tokens: float
-    """The least tokens of a digest in a usual and in a small room: within `LEAST_DIGEST_SHARE`, and from `LEAST_ROOM_TO_GROW` on."""
+    """The least tokens of a digest, except in a tight room: within `LEAST_DIGEST_SHARE`, and from `LEAST_DIGEST_ROOM` on."""
     quotes: float
     """Share that a usual room keeps free for quotes. A message that asks nothing needs few. A question gets the free
     room, or the oldest kept messages are left out for its quotes."""

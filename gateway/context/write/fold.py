@@ -27,7 +27,7 @@ from gateway.context.write.draft import NOTE_STAGES, QUOTES_STAGE, Draft, Questi
 from gateway.context.write.kept import kept_messages, words_of_question
 from gateway.context.write.replacement import Replacement, replacement_of
 from gateway.context.write.search import by_meaning
-from gateway.context.write.set_aside import fits_in_free_room, with_room_for_quotes
+from gateway.context.write.set_aside import fits_beside_set_aside, with_room_for_quotes
 from gateway.wire.message import RESULT_ROLES, Message, media_parts, text_of
 
 LEAST_MESSAGE_TOKENS: Final = 12
@@ -60,17 +60,17 @@ def fold(source: Source) -> Draft:
 def first_sketch(source: Source, layout: Layout) -> Sketch:
     """Return the sketch of a layout: the kept messages, and a note and quotes for the others.
 
-    Room is made for quotes before it is known how many are found. If these fit into the layout as it is, no room is made.
+    Turns are set aside for quotes before it is known how many quotes are found. If these fit beside the turns, the turns are kept after all.
     """
-    with_room = with_room_for_quotes(source, layout)
-    kept = kept_messages(source, with_room)
-    replacement = _replacement(source, with_room, kept)
-    if with_room is not layout:
-        when_asked = replacement if layout.ends_with_question else _replacement_when_asked(source, with_room, kept)
-        if when_asked is None or fits_in_free_room(layout, _tokens_of_quotes(source, when_asked)):
-            kept = kept_messages(source, layout)
-            return _sketch_of(source, layout, kept, _replacement(source, layout, kept))
-    return _sketch_of(source, with_room, kept, replacement)
+    final = with_room_for_quotes(source, layout)
+    kept = kept_messages(source, final)
+    replacement = _replacement(source, final, kept)
+    when_asked = replacement if final.ends_with_question else _replacement_when_asked(source, final, kept)
+    if final.set_aside and (when_asked is None or fits_beside_set_aside(final, _tokens_of_quotes(source, when_asked))):
+        final = layout
+        kept = kept_messages(source, final)
+        replacement = _replacement(source, final, kept)
+    return _sketch_of(source, final, kept, replacement)
 
 
 def _sketch_of(source: Source, layout: Layout, kept: Mapping[int, Message], replacement: Replacement | None) -> Sketch:
@@ -98,10 +98,12 @@ def _replacement(source: Source, layout: Layout, kept: Mapping[int, Message]) ->
 
 
 def _replacement_when_asked(source: Source, layout: Layout, kept: Mapping[int, Message]) -> Replacement | None:
-    """Return the note and the quotes of the request that ended with the current question.
+    """Return the note and the quotes of the request that ended with the current question; None if nothing is set aside.
 
-    They decide for the whole turn whether room is made for quotes. So all requests of the turn begin alike.
+    They decide for the whole turn whether turns are set aside. So all requests of the turn begin alike.
     """
+    if not layout.set_aside:
+        return None
     before = {index: message for index, message in kept.items() if index <= layout.question[-1]}
     return _replacement(source, replace(layout, ends_with_question=True), before)
 

@@ -12,7 +12,6 @@ from typing import Final
 from msgspec.structs import replace
 
 from gateway.context.cut.layout import Layout
-from gateway.context.cut.shares import LEAST_DIGEST_SHARE, LEAST_DIGEST_TOKENS
 from gateway.context.cut.source import Source
 from gateway.context.cut.units import USER, Cut, Unit, newest_question
 from gateway.context.write.asked import Ask, ask_of, set_aside_tokens
@@ -32,11 +31,6 @@ SHORTENED_DIGEST_SHARE: Final = 1 / 4
 """Share of its tokens that a shortened digest keeps: standing wishes come first in it. Without a digest, quotes find no more."""
 TOPIC_MESSAGES: Final = 20
 """Number of the messages most relevant to a question. They tell which part of the conversation it is about."""
-BRIEF_DIGEST_ROOM: Final = LEAST_DIGEST_TOKENS / LEAST_DIGEST_SHARE
-"""Tokens of the free room of a chat. In a smaller room, where its least tokens take their whole share, a digest is briefer for a question than
-for other messages."""
-BRIEF_DIGEST_SHARE: Final = 0.2
-"""Share of the free room that this briefer digest may take."""
 OLD_TOPIC_SHARE: Final = 0.95
 """Share of these in the skimmed part. With fewer, the question is about the newer part. Chosen: the digest then keeps what
 a running task asks for (24 requests of joined conversations with tools; with 0.9 of ten messages one of these loses it).
@@ -44,16 +38,15 @@ a running task asks for (24 requests of joined conversations with tools; with 0.
 
 
 def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
-    """Return the layout with a briefer digest and the oldest kept turns set aside, if the current question would get too few quotes.
+    """Return the layout with the oldest kept turns set aside, if the current question would get too few quotes.
 
     The turn before the question stays (in an agent's conversation only its end), and everything from the first media on. The
     boundary moves in steps, so that the next question's request begins like this one.
     """
+    first, units = layout.cut.first_kept, layout.units
     wanted = set_aside_tokens(ask_of(source, layout))
     if not wanted:
         return layout
-    layout = _with_brief_digest(layout)
-    first, units = layout.cut.first_kept, layout.units
     sums = _kept_sums(layout)
     missing = wanted - (layout.room.free - layout.cut.digest_tokens - sums[-1])
     if missing <= 0:
@@ -70,15 +63,6 @@ def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
     turns_with_media = [turn for turn, index in kept if _has_media(source, index)]
     first_turn = min([units[boundary].turn, units[-1].turn - 1, *turns_with_media])
     return replace(layout, set_aside=tuple(index for turn, index in kept if turn < first_turn))
-
-
-def _with_brief_digest(layout: Layout) -> Layout:
-    """Return the layout of a chat in a small room with a brief digest: its wishes help less with a question than quotes do."""
-    cut, free = layout.cut, layout.room.free
-    most = int(BRIEF_DIGEST_SHARE * free)
-    if layout.has_agent or free >= BRIEF_DIGEST_ROOM or cut.digest_tokens <= most:
-        return layout
-    return replace(layout, cut=replace(cut, digest_tokens=most))
 
 
 def _most_reread(layout: Layout) -> float:
@@ -128,10 +112,10 @@ def _is_about(source: Source, ask: Ask, part: frozenset[int]) -> bool:
     return sum([index in part for index in best]) >= OLD_TOPIC_SHARE * len(best)
 
 
-def fits_in_free_room(layout: Layout, quoted: int) -> bool:
-    """Return whether quotes of so many tokens fitted into a layout's free room when the question was asked."""
+def fits_beside_set_aside(layout: Layout, quoted: int) -> bool:
+    """Return whether turns are set aside although quotes of so many tokens fitted beside them when the question was asked."""
     free = layout.room.free - layout.cut.digest_tokens - _kept_sums(layout)[-1]
-    return quoted <= free
+    return bool(layout.set_aside) and quoted <= free
 
 
 def _kept_sums(layout: Layout) -> list[int]:

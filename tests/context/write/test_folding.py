@@ -701,11 +701,10 @@ def test_what_a_question_asks_for_is_in_the_request() -> None:
 def test_a_statement_quotes_little() -> None:
     """It asks for nothing, and what it quotes ends a cached prefix."""
     messages = asking(4)
-    room = int(cost(messages) * 0.15)  # in a larger room the digest has the answer
-    asked = folded(messages, room).messages[-1]
+    asked = folded(messages, int(cost(messages) * 0.2)).messages[-1]
     told = [*messages[:-1], user("The horse called Brenna was out on the road again.")]
 
-    assert 0 < len(text_of(folded(told, room).messages[-1])) < len(text_of(asked)) / 3
+    assert 0 < len(text_of(folded(told, int(cost(messages) * 0.2)).messages[-1])) < len(text_of(asked)) / 3
 
 
 def test_questions_that_a_cut_inside_a_turn_takes_take_their_quotes_along() -> None:

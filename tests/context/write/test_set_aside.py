@@ -163,29 +163,9 @@ def test_a_question_about_a_folded_part_many_times_the_room_has_room_for_quotes_
     assert "behind the oil lamp" in "".join(map(text_of, draft.messages))
 
 
-def note(messages: Messages, text: str, window: int = 2100) -> int:
+def note(messages: Messages, text: str) -> int:
     """The tokens of the digest when a message of this text ends a conversation."""
-    return sum(-step.saved for step in folded([*messages, user(text)], window).steps if step.stage == "digest")
-
-
-@pytest.mark.parametrize("window", [700, 1000, 1500])
-def test_in_a_small_room_the_digest_is_brief_beside_a_question_alone(window: int) -> None:
-    """Where nothing is asked, no quotes bring the user's wishes."""
-    wish = user("Sunday is for my mother, so please plan nothing there.")
-    messages = [*talk(150)[:-1], wish, assistant("I see.")]
-
-    assert note(messages, "Wonderful.", window) > 0.3 * window
-    assert note(messages, QUESTION, window) < 0.23 * window
-    assert "behind the oil lamp" in "".join(map(text_of, folded([*messages, user(QUESTION)], window).messages))
-
-
-def test_a_message_for_which_nothing_is_found_leaves_the_digest_as_it_is() -> None:
-    assert note(talk(150), "Please write a poem about volcanoes.", 1000) == note(talk(150), "Wonderful.", 1000)
-
-
-def test_in_a_larger_room_the_digest_stays_the_same_beside_a_question() -> None:
-    """A provider's cache has it."""
-    assert note(talk(150), QUESTION, 2600) == note(talk(150), "Wonderful.", 2600)
+    return sum(-step.saved for step in folded([*messages, user(text)], 1500).steps if step.stage == "digest")
 
 
 def test_the_digest_leaves_room_to_quotes_where_a_question_is_about_a_past_that_is_only_skimmed() -> None:
