@@ -120,11 +120,12 @@ async def test_a_busy_port_is_told_by_its_setting(tmp_path, standin, place, work
         config = {name: {"port": port} for name, port in ports.items()}
         (tmp_path / "t.yaml").write_text(configured(standin, config))
         status, lines = await run(tmp_path, "serve", "--config", "t.yaml", "--workers", str(workers))
-        assert (status, len(lines)) == (1, 1)
+        assert status == 1
         assert (
             f"{place}.port: 127.0.0.1:{ports[place]} cannot be bound (Address already in use); end the program that uses it"
             in lines[0]
         )
+        assert len(lines) == 1 or workers == 2  # the second worker's admin port, one above, may be busy, too
         status, lines = await run(tmp_path, "check", "t.yaml")
         assert status == 0  # whoever serves this file already has its port
         assert f"Note: {place}.port: 127.0.0.1:{ports[place]} cannot be bound" in lines[-1]
