@@ -278,6 +278,12 @@ def test_standing_wishes_of_chats_are_kept_behind_a_question_without_a_subject(f
     assert statistics.mean(kept) >= least
 
 
+@pytest.mark.parametrize(("budget", "least"), [(0.10, 0.45), (0.15, 0.80), (0.25, 0.90)])
+def test_the_reply_before_the_newest_message_of_a_chat_stands(budget: float, least: float) -> None:
+    """With a digest of two fifths of a small room, 34 % of the replies stand at a tenth."""
+    assert statistics.mean(recall.replies_kept(set_named("held_out").talks, budget)) >= least
+
+
 LAPTOP = "The small laptop has gone to my sister for good."
 FILES = "From today on send me every file in one piece."
 

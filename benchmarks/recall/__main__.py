@@ -84,6 +84,9 @@ def main() -> None:
             wished(label, talks)
     for label, talks in agents.items():
         during_work(label, talks)
+    for label, talks in chats.items():
+        if talks:
+            answered(label, talks)
     standing(recorded["tau_airline"][:most])
     growing(recorded["tau_airline"][: most // 3])
     timing.table(recorded)
@@ -190,6 +193,31 @@ def kept_wishes(talks: Sequence[Mapping[str, Any]], budget: float, *, asks: bool
             else:
                 kept.append(there)
     return kept, stale
+
+
+REPLY_BUDGETS: Final = (0.10, 0.15, 0.25)
+EVERY_SO_MANY_TURNS: Final = 4
+"""Of so many turns in the second half of a chat one is measured."""
+
+
+def answered(label: str, talks: Sequence[Mapping[str, Any]]) -> None:
+    print(f"\n{label}, replies that stand before the newest message")
+    for budget in REPLY_BUDGETS:
+        kept = replies_kept(talks, budget)
+        print(f"  at {budget:.0%}: {statistics.mean(kept):.1%} of {len(kept)}")
+
+
+def replies_kept(talks: Sequence[Mapping[str, Any]], budget: float) -> list[bool]:
+    """Return for some messages of the user in the second half of each chat whether the reply before it stands word for word. What the user
+    says next is often about it, and no question finds it."""
+    kept: list[bool] = []
+    for talk in talks:
+        messages = talk["messages"]
+        users = [at for at, message in enumerate(messages) if message["role"] == "user" and at > len(messages) // 2]
+        for at in users[::EVERY_SO_MANY_TURNS]:
+            out = at_budget(messages[: at + 1], budget)
+            kept.append(any(whole(message) == whole(messages[at - 1]) for message in out))
+    return kept
 
 
 UNASKED: Final = ("task", "constraint", "decision", "cause", "open")
