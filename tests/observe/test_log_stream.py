@@ -63,13 +63,15 @@ def test_lines_beyond_the_bound_are_lost_and_counted_and_the_others_come_in_orde
         lines = LogStream(stream, most_waiting=20_000)
         for number in range(1000):
             lines.write(f"{number:099}\n")
-        assert lines.lost == 800
+        kept = 1000 - lines.lost
+        assert 200 <= kept <= 200 + 4096 // 100  # the thread may have filled the pipe already
         read = b""
-        while read.count(b"\n") < 200:
+        while read.count(b"\n") < kept:
             read += os.read(reader, 65536)
         lines.finish(PATIENCE_S)
     os.close(reader)
-    assert [int(line) for line in read.split()] == list(range(200))
+    numbers = [int(line) for line in read.split()]
+    assert (len(numbers), numbers) == (kept, sorted(set(numbers)))
 
 
 def test_a_pipe_that_another_program_made_non_blocking_gets_every_line() -> None:
