@@ -1,4 +1,4 @@
-"""The stream of the log, which a thread writes: a reader that stands still never stops the gateway.
+"""The stream of the log, which a thread writes: a reader that has stopped reading does not stop the gateway.
 
 A write to a full pipe, a paused terminal or a lost network disk waits for as long as that lasts. So nothing that serves writes the
 log itself. Lines that cannot be written are lost and counted.
@@ -91,7 +91,7 @@ class LogStream:
                 rest = rest[os.write(self._descriptor, rest) :]
             except BlockingIOError:  # another program has set the shared pipe to non-blocking
                 select.select((), (self._descriptor,), ())  # a low number: it was open before anything else
-            except (OSError, ValueError):  # nobody reads, or the disk is full
+            except (OSError, ValueError):  # the pipe has no reader, or the disk is full
                 return False
         return True
 

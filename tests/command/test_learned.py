@@ -21,11 +21,16 @@ async def turnfold(*arguments: str, columns: int = 240) -> str:
     return out.decode()
 
 
+def stored_in(folder: Path) -> dict[str, str]:
+    """A store that is patient with a slow disk: these tests are about what is in it."""
+    return {"url": f"sqlite:///{folder}/facts.db", "timeout": "10s"}
+
+
 @pytest.mark.parametrize(
     "order", [("--learned",), ("--model", "llama-of-nobody"), ("--all",)], ids=["learned", "model", "all"]
 )
 async def test_what_a_running_gateway_learned_is_shown_and_forgotten(gateway, tmp_path: Path, order) -> None:
-    config = {"store": {"url": f"sqlite:///{tmp_path}/facts.db"}, "defaults": {"context_window": 32_000}}
+    config = {"store": stored_in(tmp_path), "defaults": {"context_window": 32_000}}
     async with StandIn(window=8192, models=("llama-of-nobody",)) as standin:
         file = tmp_path / "turnfold.yaml"
         file.write_text(configured(standin, config))
@@ -56,7 +61,7 @@ async def test_what_a_running_gateway_learned_is_shown_and_forgotten(gateway, tm
 
 async def test_a_models_name_steers_no_terminal_and_is_no_markup(gateway, tmp_path: Path) -> None:
     """Any client names models, and an unknown one is listed with what was learned of it."""
-    config = {"store": {"url": f"sqlite:///{tmp_path}/facts.db"}, "defaults": {"context_window": 32_000}}
+    config = {"store": stored_in(tmp_path), "defaults": {"context_window": 32_000}}
     name = "x\x1b]0;title\x07\x1b[2J[/bold]\u202egnp\r\nrow"
     async with StandIn(window=8192) as standin:
         file = tmp_path / "turnfold.yaml"

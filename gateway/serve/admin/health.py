@@ -11,7 +11,7 @@ from gateway.serve.gateway import Gateway
 STARTED: Final = time.time()
 """When this process loaded the gateway, in seconds since 1970."""
 STARTED_MONOTONIC: Final = time.monotonic()
-"""The same by the clock that nobody sets."""
+"""The same by the monotonic clock, which no change of the time moves."""
 
 
 def status(gateway: Gateway) -> dict[str, Any]:
