@@ -8,8 +8,8 @@ import re
 from itertools import islice
 from typing import Final
 
-from gateway.context.read.cues import SENTENCE, asks, asks_to_be_told
 from gateway.context.read.familiar import speaks_of_speaker, tokens_of
+from gateway.context.read.questions import SENTENCE, asks, asks_to_be_told
 from gateway.context.read.subject import names_a_subject
 
 _VERB_WORDS: Final = (

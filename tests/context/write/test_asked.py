@@ -19,6 +19,7 @@ from gateway.context.write.asked import (
 
 FOR_FACT = "Which card was it?"
 QUESTION = "Root cause of the double booking?"
+UNMARKED = "what road did my car break down on"
 ERRAND = "Could you book it for Friday?"
 WITHOUT_SUBJECT = "Shall we go on?"
 REQUEST = "Draft a mail to Sam about the boiler."
@@ -53,6 +54,14 @@ def ask(text: str, facts: dict[str, Any], *, folded: int = 30_000, room: int = R
 )
 def test_a_message_is_a_question_or_a_request_or_a_statement(text: str, kind: Kind) -> None:
     assert ask(text, CHAT).kind is kind
+
+
+@pytest.mark.parametrize("facts", [CHAT, AGENT, AUTONOMOUS])
+def test_a_message_without_a_mark_is_a_question_if_the_folded_part_has_what_it_would_ask(facts: dict[str, Any]) -> None:
+    assert ask(UNMARKED, facts).kind is Kind.QUESTION
+    assert ask(UNMARKED, facts).about_conversation
+    assert ask(UNMARKED, facts, need=LEAST_NEED / 2).kind is Kind.STATEMENT
+    assert allowance(ask(UNMARKED, facts, need=LEAST_NEED / 2)) == NOTHING
 
 
 def test_an_errand_in_the_form_of_a_question_is_a_request_in_a_chat_and_a_task_of_an_agent() -> None:

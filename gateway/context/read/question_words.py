@@ -1,0 +1,125 @@
+"""Question words: the closed class of words by which a language asks, in some forty languages.
+
+Many languages move such a word to the beginning of its clause (*which card was it*). There it asks, and further on it mostly joins clauses (*the
+card which I lost*). Other languages leave it where the answer will be (*kart numarası neydi*, *thẻ nào*).
+"""
+
+import re
+from typing import Final
+
+_FIRST_WORDS: Final = (
+    # English, German, Dutch
+    "who whos whose whom what whats when whens where wheres whereabouts which why how hows"
+    " wer wessen wem wen wo wohin woher wann warum wieso weshalb wie wieviel womit wozu wofür woran worauf worin wovon welche welcher welches welchen welchem"
+    " wiens wat waar waarom waardoor waarmee waarover waarvoor wanneer welke welk hoe hoeveel hoelang"
+    # Swedish, Danish, Norwegian
+    " vem vems vad vart varifrån när varför hur vilken vilket vilka hvem hva hvad hvor hvornår når hvorfor hvordan hvilken hvilket hvilke"
+    # French, Spanish, Portuguese, Italian, Romanian; many people leave the accents out
+    " quoi quand où pourquoi comment lequel laquelle lesquels"
+    " quién quiénes quien qué cuándo cuando dónde donde adónde cuánto cuánta cuántos cuántas cuanto cuanta cuantos cuantas cuál cuáles cual cuales cómo"
+    " qui quem quando onde aonde quanto quanta quantos quantas qual quais cadê"
+    " chi dove dov quanti quante quale quali când unde cât câte câți câtă"
+    # Polish, Czech, Slovak, Russian, Ukrainian, Bulgarian, Serbian, Croatian
+    " kto kogo komu czego czemu czym kiedy gdzie dokąd skąd ile ilu jak jaki jaka jakie jakiego jakim jaką który która które której którego którym którą dlaczego czyj"
+    " czyja czyje czy kdo koho čeho kdy kde odkud kolik jaký jaká jaké který která které kterou kterého kterém kterým proč čí čo kedy koľko ako aký aká aké ktorý ktorá ktoré prečo"
+    " кто кого кому кем что чего чему чем когда где куда откуда сколько как какой какая какое какие каких какого какую каком какому который которая которое почему"
+    " зачем чей чья чьё чьи почём хто що чого коли де куди звідки скільки який яка яке які яку яких чому навіщо чий кой коя кое кои какво каква какви кога къде колко"
+    " защо дали tko koga što šta kada kad gdje gde koliko kako koji koja koje koju zašto čiji"
+    # Greek, Finnish, Hungarian, Estonian, Hebrew, Arabic
+    " ποιος ποια ποιο ποιον ποιοι ποιες τι πότε πού πόσο πόσα πόσοι πόσες πώς γιατί"
+    " kuka kenen ketä kenet kenelle keneltä mikä mitä minkä mistä missä mihin minne milloin paljonko montako kuinka miksi miten kumpi"
+    " kinek kivel mikor hova hová honnan mennyi mennyit mennyibe hány hányan hányadik hogyan miért melyik milyen millal kuhu miks kuidas"
+    " מי מה מתי איפה לאן מאיפה כמה איך למה מדוע איזה איזו"
+    " مين ماذا شو ايش إيش أيش وش متى امتى إمتى إيمتى أين وين فين كم قديش كيف ازاي لماذا ليش ليه أي هل بكم بأي لأي شنو منو لمين"
+)
+_FIRST: Final = frozenset(_FIRST_WORDS.split())
+"""Words that ask as the first or second word of a clause: *at which*, *seit wann*."""
+_VERY_FIRST: Final = frozenset(["was", "var", "co", "que", "qu", "che", "cosa", "como", "porque", "perché", "perchè"])
+"""Words that ask only as the first one, or behind a preposition: German *was* and Swedish *var* are other words in English and Norwegian, Polish *co*
+begins *co-worker*, and the others join clauses."""
+_BEFORE: Final = frozenset(
+    ["a", "à", "da", "de", "di", "do", "con", "com", "em", "en", "in", "o", "para", "per", "por", "pour", "sur"]
+)
+"""Prepositions and articles before these: *em que dia*, *in che data*, *o que*."""
+_ANYWHERE_WORDS: Final = (
+    # Spoken French, Russian, Turkish, Vietnamese, Indonesian, Swahili
+    "combien quel quelle quels quelles ли kime kimi kimin kimden kimle kimler kimlerdi kimdi neyi neye neyle neydi neymiş neler nelerdi nerede nerde neredeydi nereye nereden nerden neresi neden niye niçin"
+    " nasıl nasıldı hangi hangisi hangisini hangileri kaç kaça kaçta kaçtan kaçtı kaçıncı mıyım miyim muyum müyüm mıyız miyiz muyuz müyüz mısın misin musun müsün mıydı miydi muydu müydü mıydım miydim muydum müydüm"
+    " gì nào đâu mấy sao hả nhiêu siapa apa kapan dimana kemana darimana berapa mengapa kenapa bagaimana gimana nani wapi ngapi"
+    # Hindi, Bengali, Marathi, Tamil, Telugu, Persian, Urdu
+    " कौन किस किसे किसका किसकी किसके किसने क्या कब कहाँ कहां कितना कितने कितनी कैसे कैसा क्यों कौनसा कौनसी কে কি কী কবে কখন কোথায় কত কেন কীভাবে কোন"
+    " कोण काय कधी कुठे किती யார் என்ன எப்போது எங்கே எத்தனை எவ்வளவு ஏன் எப்படி எது ఎవరు ఏమి ఎప్పుడు ఎక్కడ ఎంత ఎందుకు ఎలా ఏది"
+    " چه چی چیه چیست کجا کجاست چند چقدر چرا چطور کدام کدوم کون کیا کب کہاں کتنا کتنے کتنی کیوں کیسے"
+)
+_ANYWHERE: Final = frozenset(_ANYWHERE_WORDS.split())
+_LAST: Final = frozenset(
+    [
+        "combien",
+        "quoi",
+        "quand",
+        "où",
+        "comment",
+        "pourquoi",
+        "quel",
+        "quelle",
+        "mı",
+        "mi",
+        "mu",
+        "mü",
+        "không",
+        "hông",
+        "chưa",
+        "à",
+        "ma",
+        "ba",
+    ]
+)
+"""Words that ask as the last one: in spoken French (*c'était quand*), and particles of Turkish and Vietnamese."""
+_UNSPACED: Final = re.compile(
+    "(?:什么|什麼|谁|誰|怎么|怎麼)(?![都也怕])|啥|哪|(?<!好)[几幾][号號点點个個次岁歲天年月袋块塊本杯瓶家间間张張条條件种種位层層楼樓元斤米度分]|多少|多久|多大|到底|([\u4e00-\u9fff])[不没沒]\1|何[时時人日月年回個枚をがでにのとて]|[吗嗎呢][。…~～ ]*$"
+    "|(?:いつ|どこ|だれ|なに)(?!も)|いつも?まで|どれ|どの|どんな|どっち|どちら|どなた|どう|いくら|いくつ|なぜ|なんで|なんだ|何だ|[すたいうる]っけ|[すたいるう]か[。… ]*$|は[。… ]*$"
+    "|누구|누가|뭐|뭘|뭔|왜(?![가-힣])|무엇|무슨|언제|어디|어떻게|어떤|어느|얼마|며칠|몇"
+    "|ใคร|อะไร|เมื่อไหร่|เมื่อไร|ไหน|กี่|เท่าไหร่|เท่าไร|ทำไม|อย่างไร|ยังไง|ไหม|มั้ย|หรือเปล่า"
+)
+"""Question words and particles in scripts without spaces, and Korean. *What* is *anything* before *also* (什么都)."""
+_BESIDE_LETTERS: Final = re.compile(
+    r"\b(?:ne|kim)\b.*[ığş]|[ığş].*\b(?:ne|kim)\b|\bai\b.*[ăđơư\u1ea0-\u1ef9]|[ăđơư\u1ea0-\u1ef9].*\bai\b"
+)
+"""Words that ask in a text with letters of Turkish (*what*, *who*) or Vietnamese (*who*). In other texts they are French, Italian or a name."""
+_WORD: Final = re.compile(r"(?:[^\W\d_]|[\u0900-\u0963\u0970-\u0dff])+")
+"""Letters; in the scripts of India also their vowel signs."""
+_CLAUSE_END: Final = re.compile(r"[,;:.!…，。！；：、\n]|\s[-–—]+\s")
+
+
+def has_question_word(text: str) -> bool:
+    """Return whether a text has a question word at any place."""
+    low = text.lower()
+    found = _WORD.findall(low)
+    return (
+        not _FIRST.isdisjoint(found)
+        or not _VERY_FIRST.isdisjoint(found)
+        or not _ANYWHERE.isdisjoint(found)
+        or (not low.isascii() and _UNSPACED.search(low) is not None)
+    )
+
+
+def asks_by_word(text: str) -> bool:
+    """Return whether a clause of a text has a question word at a place where its language asks with it."""
+    low = text.lower()
+    if not low.isascii() and (_UNSPACED.search(low) or _BESIDE_LETTERS.search(low)):
+        return True
+    return any([_asks(_WORD.findall(clause)) for clause in _CLAUSE_END.split(low)])
+
+
+def _asks(words: list[str]) -> bool:
+    """Return whether a clause of these words asks."""
+    if not words:
+        return False
+    first, second, *_ = [*words, ""]
+    return (
+        not _FIRST.isdisjoint((first, second))
+        or first in _VERY_FIRST
+        or (second in _VERY_FIRST and first in _BEFORE)
+        or not _ANYWHERE.isdisjoint(words)
+        or (bool(second) and words[-1] in _LAST)
+    )

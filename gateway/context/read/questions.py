@@ -1,0 +1,109 @@
+"""Questions: whether a message asks something, and how surely.
+
+A question mark says so, but many people type none. Then some beginnings say so (*what was*, *remind me*). Any other short message with a question
+word *may ask*; whether it does is told by what the conversation has (`gateway.context.write.asked`).
+"""
+
+import re
+from typing import Final
+
+from gateway.context.read.question_words import asks_by_word, has_question_word
+
+_QUESTION_MARK: Final = re.compile(r"[?？؟\u037e](?:[\s\"'”’)\]]|$)")
+_QUESTION_BEGINNINGS: Final = (
+    r"(?:tell|remind) me\b|(?:give|show) (?:me|us) (?:the|all|both|every|our|my)\b|(?:list|recap|summari[sz]e) |(?:everything|all) (?:that|i|we|you|about|the)\b",
+    r"(?:what|who|when|where|why|how|which)(?:'?s\b| (?:is|was|are|were|did|do|does|had|has|have|should|shall|can|could|would|will|much|many|long|often|old|far|time|day)\b)",
+    r"(?:which|whose|whom|who) (?!knows|cares)\w|(?:from|with|to|for|on|in|at|by|about) (?:whom|which|what) ",
+    r"(?:did|do|does|have|has) (?:i|we|you|he|she|they|my|our)\b",
+    r"(?:sag|erinnere?) mi[rc]h?\b|(?:gib|zeige?) (?:mir|uns) (?:die|das|den|alle|alles|beide)\b|(?:nenn|liste|zähl)e? |alles,? was\b",
+    r"(?:was|wo|wie|wer) (?:ist|sind|war|waren|hat|hatten?|haben?|hab|heißt|hieß|viele?|lange|oft|kam|kommt|gibt|macht|machen|darf|sollen?|muss|kann|können|wollte)\b",
+    r"(?:(?:ab|an|für|mit|von|zu|seit|bis|in|bei|auf|über) )?(?:wen|wem|wann|wohin|woher|womit|worauf|wofür|wovon|warum|wieso|weshalb|welche[rsnm]?) \w",
+    r"(?:dis|rappelle)-moi\b|tout ce qu|qu'est-ce|(?:qui|que|quand|où|pourquoi|comment|combien|quelle?s?) (?:est|était|sont|étaient|ai?|avait|as)\b",
+    r"(?:dime|recuérdame|todo lo que)\b|(?:quién|qué|cuándo|dónde|cuántos?|cuál|por qué|cómo) ",
+    r"(?:dimmi|ricordami|tutto quello)\b|(?:chi|cosa|quando|dove|perché|quanto|quale) (?:è|era|ha|ho|sono|aveva)\b",
+    r"(?:me diga|tudo o que)\b|(?:quem|quando|onde|quanto|qual) (?:é|era|foi|são)\b",
+    r"(?:напомни|скажи|перечисли|назови|всё,? что)\b|(?:кто|когда|где|почему|зачем|сколько|какая|какие|какой|куда) ",
+    "告诉我|提醒我|列出|总结|(?=[^。！!…]{1,40}[。~～ ]*$)[^。！!]*(?:为啥|(?:什么|哪|谁|多少|怎么)(?![都也怕])|几[号点]|几个月|[吗呢][。…~～ ]*$)|[^。！!]*(?:教えて|まとめて|[すた]か|っけ)[。… ]*$",
+)
+"""Beginnings of questions without a question mark and of requests to tell something: a question word with its verb, and
+other closed classes."""
+_OPENING: Final = r"\W*+(?:(?:ok|okay|so|and|now|also|oh|hey|hi|wait|sorry|please|und|ach|bitte|et|alors|y|bueno|e|allora|а|и|ну)\b\W*+){0,2}"
+_QUESTION_WITHOUT_MARK: Final = re.compile(f"{_OPENING}(?:{'|'.join(_QUESTION_BEGINNINGS)})", re.I)
+_LEADING: Final = re.compile(_OPENING, re.I)
+_VERB_FIRST: Final = re.compile(
+    r"(?:(?:was|is|are|were|did|do|does|has|have|had|can|could|would|will|should|(?:did|was|is|do|has|had)n'?t) "
+    r"(?:i|we|you|u|he|she|it|they|there|this|that|the|all|any|my|our|his|her|your)\b"
+    r"|(?:hatten?|hab|haben?|hat|ist|war|waren|sind|kann|muss|soll|darf|wollten?) (?:ich|wir|er|sie|es|der|die|das|mein|meine|da|nur|nicht)\b"
+    r"|(?:har|hade|är|kan|ska|skulle|heeft|heb|had|is|was|moet|mag) (?:jag|vi|han|hon|det|ik|we|wij|hij|ze|er|het|mijn)\b|est-ce qu|c'(?:est|était) (?:qui|quoi|quand|où)\b|come (?:si|mai|è|era|ha|hai|ho|sta)\b|czy\b)",
+    re.I,
+)
+"""English, German, Dutch and Swedish begin such a question with its verb, Polish with a particle. French and Italian begin others with two words that
+mean something else apart."""
+_INVERTED: Final = re.compile(
+    r"\b(?:who|what|when|where|which|why|how)(?: [\w']+){0,3} (?:did|do|does|was|were|is|are|has|have|had|can|could|should|would|will) (?:i|we|you|u|he|she|it|they|my|our|the)\b",
+    re.I,
+)
+"""An English question behind another clause: *if I get locked out where did I put the key*."""
+_DENSE: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+"""Characters of Chinese, Japanese and Korean. Each says as much as two letters or more."""
+SENTENCE: Final = re.compile(r"[^.!?…。！？؟\n]*[.!?…。！？؟\n]*")
+LEAST_QUESTION_SHARE: Final = 0.4
+"""The least share of a message's characters that its questions have if the message is a question, not a story with a
+question in it."""
+SHORT_QUESTION_CHARACTERS: Final = 160
+"""The most characters of a message that is a question because its last sentence asks. Chosen: two sentences, the subject and
+the question."""
+UNMARKED_QUESTION_CHARACTERS: Final = 100
+"""The most characters of a message that can be a question without a question mark. Chosen: one sentence."""
+
+
+def asks(text: str) -> bool:
+    """Return whether a text contains a question with its mark."""
+    # Most sentences have no mark at all; to look for that one costs a hundredth of the pattern.
+    return ("?" in text or not text.isascii()) and _QUESTION_MARK.search(text) is not None
+
+
+def asks_to_be_told(text: str) -> bool:
+    """Return whether a text begins like a question or a request to tell something."""
+    return _QUESTION_WITHOUT_MARK.match(text) is not None
+
+
+def may_ask(text: str) -> bool:
+    """Return whether a short message without a question mark may be a question: it has a question word where its language asks with it, or begins
+    with its verb. *When I was nineteen we had no car* may be one, too, by these signs alone."""
+    if len(text) + len(_DENSE.findall(text)) > UNMARKED_QUESTION_CHARACTERS or asks(text):
+        return False
+    said = _LEADING.sub("", text, count=1)
+    return asks_by_word(said) or _VERB_FIRST.match(said) is not None or _INVERTED.search(said) is not None
+
+
+def wants_to_know(text: str) -> bool:
+    """Return whether a message asks or may ask something."""
+    return asks(text) or _is_unmarked_question(text) or may_ask(text)
+
+
+def is_question(text: str) -> bool:
+    """Return whether a message is surely and mainly a question, or short and ends with a question. The answer may be anywhere in the
+    conversation."""
+    if not asks(text):
+        return _is_unmarked_question(text)
+    sentences = [found[0] for found in SENTENCE.finditer(text) if found[0].strip()]
+    if len(text) <= SHORT_QUESTION_CHARACTERS and asks(sentences[-1]):
+        return True
+    return sum([len(sentence) for sentence in sentences if asks(sentence)]) >= LEAST_QUESTION_SHARE * len(text.strip())
+
+
+def asks_for_information(text: str) -> bool:
+    """Return whether a message is a short question for something that is known already: its question has a question word, or it
+    begins with a request to tell something. *Which card was it?* is one; *could you book it?* is an errand."""
+    if len(text) > SHORT_QUESTION_CHARACTERS:
+        return False
+    if asks_to_be_told(text):
+        return True
+    questions = [sentence for sentence in SENTENCE.findall(text) if asks(sentence)]
+    return bool(questions) and is_question(text) and has_question_word(questions[-1])
+
+
+def _is_unmarked_question(text: str) -> bool:
+    """Return whether a message is short and begins like a question or a request to tell something."""
+    return len(text) <= UNMARKED_QUESTION_CHARACTERS and asks_to_be_told(text)
