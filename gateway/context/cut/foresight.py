@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from gateway.context.cut import replay
-from gateway.context.cut.lay_out import layout_of
+from gateway.context.cut.cutting import layout_of
 from gateway.context.cut.layout import Layout
 from gateway.context.cut.next_cut import kept_after_cut
 from gateway.context.cut.source import Source

@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gateway.context.cut.lay_out import layout_of
+from gateway.context.cut.cutting import layout_of
 from gateway.context.cut.layout import Layout
 from gateway.context.cut.media_and_reasoning import has_media_or_reasoning
 from gateway.context.cut.question import kept_whole, question_of
