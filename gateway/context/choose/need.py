@@ -15,11 +15,9 @@ from gateway.context.read.cues import asks
 from gateway.context.read.familiar import familiar_words, speaks_of_speaker
 from gateway.context.read.instructions import is_about_what_is_at_hand, is_errand
 from gateway.context.read.words import Word, words
-from gateway.context.weigh.line_pool import FAMILY_LETTERS, LinePool
+from gateway.context.weigh.line_pool import LinePool
 from gateway.context.weights import FAMILY_WORD, PINNED_WORD
 
-MOST_FAMILY_WORDS: Final = 12
-"""Words of one family that are looked up."""
 UNKNOWN_FAMILIAR_WORD: Final = -0.5
 """Points of a familiar word that the folded part does not have."""
 OF_SPEAKER: Final = 1.0
@@ -68,7 +66,4 @@ def need(pool: LinePool, instruction: str, pinned_words: Collection[str] = ()) -
 def _spellings(pool: LinePool, key: str) -> list[Word]:
     """Return the words of the folded part that spell a word; if there are none, those that begin like it."""
     same = pool.spellings.get(key)
-    if same or len(key) < FAMILY_LETTERS:
-        return list(same or ())
-    family = pool.family(key[:FAMILY_LETTERS], MOST_FAMILY_WORDS)
-    return [word for other in family for word in pool.spellings[other]]
+    return list(same) if same else [word for other in pool.family_of(key) for word in pool.spellings[other]]

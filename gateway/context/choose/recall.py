@@ -8,9 +8,10 @@ word of the question.
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from enum import Enum
 from functools import cache, partial
 from itertools import accumulate, chain
-from math import inf, log, sqrt
+from math import log, sqrt
 from typing import Final, NamedTuple
 
 from gateway.context import frames
@@ -24,7 +25,7 @@ from gateway.context.read.instructions import instructs
 from gateway.context.read.line import SENTENCE
 from gateway.context.read.subject import names_a_subject
 from gateway.context.read.words import Word, words
-from gateway.context.weigh.line_pool import FAMILY_LETTERS, LinePool, Passage
+from gateway.context.weigh.line_pool import LinePool, Passage
 from gateway.context.weigh.speakers import answer_factors
 from gateway.context.weights import (
     FAMILY_WORD,
@@ -42,8 +43,6 @@ from gateway.context.weights import (
 
 OPENING_TOKENS: Final = 4.0
 """Tokens of the beginning of another message's line."""
-MOST_FAMILY_WORDS: Final = 12
-"""Words of one family that are searched."""
 MOST_WORDS: Final = 200
 """Different words of one question that are searched, the rarest first: a pasted file is not a question."""
 MOST_COMPARED_PASSAGES: Final = 4_000
@@ -66,6 +65,26 @@ class QueryField(NamedTuple):
     """The words of the field that the folded part has, as stems."""
 
 
+class Reach(Enum):
+    """How far below the best score a passage may be and still be quoted."""
+
+    NEAR = "near"
+    """`LEAST_SCORE_SHARE` of the best score, and after `MANY_QUOTE_TOKENS` more: for a question that may get much room."""
+    FAR = "far"
+    """`LEAST_SCORE_SHARE`, in a room for more than `MANY_QUOTE_TOKENS` less. For a history that is many times the room, and where the
+    room itself is the limit."""
+    ALL = "all"
+    """Any score, to fill a rest."""
+
+
+class ScoreShares(NamedTuple):
+    """The shares of the best passage's score that a passage needs to be quoted."""
+
+    least: float
+    after_many: float
+    """The same for a passage that is not among the first `MANY_QUOTE_TOKENS`; 0 if these need no more than others."""
+
+
 def choose(
     pool: LinePool,
     scores: Mapping[Passage, float],
@@ -73,40 +92,48 @@ def choose(
     count: CountText,
     hidden: Collection[int],
     *,
-    many_tokens: float = inf,
-    least_score_share: float | None = None,
+    reach: Reach = Reach.FAR,
 ) -> list[int]:
-    """Choose the best passages of a question, by their `relevance`, and return the positions of their lines.
+    """Choose the best passages of a question, by their `relevance`, and return the positions of their lines in order.
 
-    ``hidden`` has the positions of lines that the model sees anyway or must not see. After ``many_tokens`` a passage needs a
-    higher score; infinite if the folded part is many times the room. ``least_score_share`` is the share of the best score that a
-    passage needs, if not the usual one.
+    With their frame they take at most ``tokens``. ``hidden`` has the positions of lines that the model sees anyway or must not see.
     """
     room = tokens - frames.frame_tokens(frames.QUOTES, count)
     if room <= 0:
         return []
-    if least_score_share is None:
-        takes_lower_scores = pool.dialogue.between_people or (many_tokens == inf and room > MANY_QUOTE_TOKENS)
-        least_score_share = LEAST_SCORE_SHARE_OF_LONG_HISTORY if takes_lower_scores else LEAST_SCORE_SHARE
     skip = frozenset(hidden)
-    return _fitting(pool, _ranked(pool, scores, least_score_share, skip, many_tokens), room, count, skip)
+    ranked = _ranked(pool, scores, skip, _score_shares(pool, room, reach))
+    return _fitting(pool, ranked, room, count, skip)
+
+
+def _score_shares(pool: LinePool, room: int, reach: Reach) -> ScoreShares:
+    """Return the shares of the best score that passages need in ``room`` tokens."""
+    if reach is Reach.ALL:
+        return ScoreShares(0.0, 0.0)
+    is_far = reach is Reach.FAR
+    takes_lower_scores = pool.dialogue.between_people or (is_far and room > MANY_QUOTE_TOKENS)
+    least = LEAST_SCORE_SHARE_OF_LONG_HISTORY if takes_lower_scores else LEAST_SCORE_SHARE
+    return ScoreShares(least, 0.0 if is_far else LEAST_SCORE_SHARE_AFTER_MANY)
 
 
 def _ranked(
-    pool: LinePool, scores: Mapping[Passage, float], least: float, hidden: frozenset[int], many_tokens: float
+    pool: LinePool, scores: Mapping[Passage, float], hidden: frozenset[int], shares: ScoreShares
 ) -> list[Passage]:
-    """Return the passages with at least this share of the best score, the best first. After ``many_tokens`` a passage needs
-    `LEAST_SCORE_SHARE_AFTER_MANY`."""
+    """Return the passages with at least these shares of the best score, the best first, of equals the newest."""
     best = max(scores.values(), default=0.0)
     ranked = sorted(
-        (passage for passage, score in scores.items() if score >= least * best),
+        (passage for passage, score in scores.items() if score >= shares.least * best),
         key=lambda passage: (-scores[passage], -passage.start),
     )
     totals = accumulate(
         sum([pool.lines[position].size + 1 for position in each if position not in hidden]) for each in ranked
     )
-    higher = LEAST_SCORE_SHARE_AFTER_MANY * best
-    return [each for each, total in zip(ranked, totals, strict=True) if total <= many_tokens or scores[each] >= higher]
+    after_many = shares.after_many * best
+    return [
+        each
+        for each, total in zip(ranked, totals, strict=True)
+        if total <= MANY_QUOTE_TOKENS or scores[each] >= after_many
+    ]
 
 
 def _fitting(
@@ -177,6 +204,7 @@ def relevance(
     query: str,
     pinned_words: Collection[str] = (),
     nearness: Nearness | None = None,
+    *,
     certain: bool = False,
 ) -> dict[Passage, float]:
     """Return the relevance of passages to a question: scores of their own words and those of neighbouring messages.
@@ -262,8 +290,8 @@ def _word_weights(pool: LinePool, query_words: Iterable[Word], pinned_words: Col
     if len(weights) > MOST_WORDS:
         weights = dict(sorted(weights.items(), key=lambda item: -item[1])[:MOST_WORDS])
     for word in query_words:
-        if len(word.key) >= FAMILY_LETTERS and len(weights) <= 2 * MOST_WORDS:
-            for other in pool.family(word.key[:FAMILY_LETTERS], MOST_FAMILY_WORDS):
+        if len(weights) <= 2 * MOST_WORDS:
+            for other in pool.family_of(word.key):
                 weight = FAMILY_WORD * _squared_rarity(pool.count(other), total)
                 if weight > weights.get(other, 0.0):
                     weights[other] = weight

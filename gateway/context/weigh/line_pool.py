@@ -30,16 +30,19 @@ RESULTS_PER_USER_MESSAGE: Final = 0.5
 
 FAMILY_LETTERS: Final = 5
 """Number of first letters that the words of one family share: compounds, and endings that the stem does not know."""
+MOST_FAMILY_WORDS: Final = 12
+"""The most words of one family that are looked up. Chosen to bound the time."""
 MOST_CACHED_CHOICES: Final = 200
 """Cached choices from one folded part, one per question."""
-
-T = TypeVar("T")
-
+PASSAGE_TOKENS: Final = 70
+"""The most tokens of a passage of prose."""
+WHOLE_MESSAGE_FACTOR: Final = 1.3
+"""A message of at most so many times `PASSAGE_TOKENS` is one passage."""
 
 Passage = range
 """Positions of lines that are quoted together."""
-PASSAGE_TOKENS: Final = 70
-"""Tokens; a message up to a third longer is one passage."""
+
+T = TypeVar("T")
 
 
 def _uncounted(_: int) -> None:
@@ -126,7 +129,7 @@ class LinePool:
         }
 
     def passages(self, message: int) -> list[Passage]:
-        """Split a message into passages: a record or a call alone, prose up to `PASSAGE_TOKENS`, a short message
+        """Split a message into passages: a record or a call alone, prose up to `PASSAGE_TOKENS`, a message that is hardly longer
         whole."""
         found = self._passages.get(message)
         if found is None:
@@ -135,7 +138,7 @@ class LinePool:
 
     def _split_into_passages(self, positions: range) -> list[Passage]:
         lines = self.lines
-        if sum([lines[position].size for position in positions]) <= PASSAGE_TOKENS * 1.3:
+        if sum([lines[position].size for position in positions]) <= PASSAGE_TOKENS * WHOLE_MESSAGE_FACTOR:
             return [positions]
         cut: list[Passage] = []
         start, size = positions.start, 0.0
@@ -152,13 +155,17 @@ class LinePool:
         """Return the approximate tokens of a passage."""
         return sum([self.lines[position].size for position in passage])
 
-    def family(self, beginning: str, most: int) -> list[str]:
-        """Return the words that begin with these letters; of more than ``most`` those that appear first."""
+    def family_of(self, key: str) -> list[str]:
+        """Return the words that begin like a word, with it if the pool has it: at most `MOST_FAMILY_WORDS`, those that appear first. A short word
+        has no family."""
+        if len(key) < FAMILY_LETTERS:
+            return []
+        beginning = key[:FAMILY_LETTERS]
         found = self._families.get(beginning, [])
-        if len(found) <= most:
+        if len(found) <= MOST_FAMILY_WORDS:
             return sorted(found)  # counts that are continued have another order than new ones
         keys = [word.key for line in self.lines for word in line.words if word.key.startswith(beginning)]
-        return list(dict.fromkeys(keys))[:most]
+        return list(dict.fromkeys(keys))[:MOST_FAMILY_WORDS]
 
     @cached_property
     def _families(self) -> dict[str, list[str]]:

@@ -61,7 +61,7 @@ class QuotesToFill(msgspec.Struct, frozen=True):
         hidden = {*self.hidden, *found}
         if only_talk:
             hidden.update([at for at, line in enumerate(self.pool.lines) if line.kind is not SENTENCE])
-        return sorted({*found, *recall.choose(self.pool, scores, left, self.count, hidden, least_score_share=0.0)})
+        return sorted({*found, *recall.choose(self.pool, scores, left, self.count, hidden, reach=recall.Reach.ALL)})
 
     def with_rest_of_messages(self, found: list[int], scores: Mapping[Passage, float]) -> list[int]:
         """Add the other passages of the messages that have relevant passages, those of the most relevant message first. A list in a
@@ -77,7 +77,7 @@ class QuotesToFill(msgspec.Struct, frozen=True):
                 best[message] = max(score, best.get(message, 0.0))
         by_message = {passage: score for message, score in best.items() for passage in self.pool.passages(message)}
         hidden = {*self.hidden, *found}
-        return sorted({*found, *recall.choose(self.pool, by_message, left, self.count, hidden, least_score_share=0.0)})
+        return sorted({*found, *recall.choose(self.pool, by_message, left, self.count, hidden, reach=recall.Reach.ALL)})
 
     def with_wishes(self, found: list[int], in_note: Collection[int]) -> list[int]:
         """Add the standing wishes that are neither in the note nor in the quotes.

@@ -15,7 +15,7 @@ from gateway.context.cut.source import Source
 from gateway.context.read import lines
 from gateway.context.read.line import Line, MessageLines
 from gateway.context.weigh.line_pool import LinePool
-from gateway.context.weights import MANY_QUOTE_TOKENS, WISHES_SHARE_OF_QUOTES
+from gateway.context.weights import WISHES_SHARE_OF_QUOTES
 from gateway.context.write.fill import QuotesToFill
 from gateway.context.write.pools import pool_of
 from gateway.context.write.readings import (
@@ -99,7 +99,7 @@ class Search(msgspec.Struct, frozen=True):
         else:
             hidden = _hidden_lines(self.layout, pool, positions_of(pool, self._note_lines()))
         hidden |= positions_of(pool, query.quoted_before)
-        scores = recall.relevance(pool, query.text, known, nearness_of(self.source), query.certain)
+        scores = recall.relevance(pool, query.text, known, nearness_of(self.source), certain=query.certain)
         found = recall.choose(pool, scores, query.most_tokens, self.source.counter.text, hidden)
         return self._quotes(pool, found)
 
@@ -114,8 +114,8 @@ class Search(msgspec.Struct, frozen=True):
         most = query.most_tokens
         scores = recall.relevance(pool, query.text, known, nearness_of(self.source))
         for_matches = most - int(WISHES_SHARE_OF_QUOTES * most)
-        many_tokens = inf if query.of_long_history else MANY_QUOTE_TOKENS
-        found = recall.choose(pool, scores, for_matches, count, hidden, many_tokens=many_tokens)
+        reach = recall.Reach.FAR if query.of_long_history else recall.Reach.NEAR
+        found = recall.choose(pool, scores, for_matches, count, hidden, reach=reach)
         rest = QuotesToFill(pool, most, count, hidden)
         found = rest.with_wishes(found, in_note)
         if pool.has_many_calls:
