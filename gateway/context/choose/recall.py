@@ -41,8 +41,9 @@ from gateway.context.weights import (
     USER_FACTOR,
 )
 
-OPENING_TOKENS: Final = 4.0
-"""Tokens of the beginning of another message's line."""
+ROW_OPENING_TOKENS: Final = 4.0
+"""Approximate tokens with which a row begins: its speaker, or the tool of a result. They are added to the size of every passage, too, so
+that very short ones get no advantage."""
 MOST_WORDS: Final = 200
 """Different words of one question that are searched, the rarest first: a pasted file is not a question."""
 MOST_COMPARED_PASSAGES: Final = 4_000
@@ -160,7 +161,7 @@ def _fitting(
             # The size grows with the number of passages, so the largest number that fits is found by bisection.
             del chosen[bisect_right(range(len(chosen)), room, key=size) - 1 :]
             spent = size(len(chosen))
-        if room - spent - left < OPENING_TOKENS or not chosen:
+        if room - spent - left < ROW_OPENING_TOKENS or not chosen:
             break
         # The estimate was too high: the room that is left is filled in another round.
         left = float(room - spent)
@@ -188,13 +189,13 @@ def _add_by_estimate(
         opening = 0.0
         if message not in opened:
             new.update([position for position in title_of(message) if position not in hidden])
-            opening = OPENING_TOKENS
+            opening = ROW_OPENING_TOKENS
         cost = opening + sum([pool.lines[position].size + 1 for position in sorted(new)])
         if cost <= left:
             chosen.append((passage, sorted(new)))
             opened.add(message)
             left -= cost
-        elif left < OPENING_TOKENS:
+        elif left < ROW_OPENING_TOKENS:
             break
     return left
 
@@ -364,7 +365,7 @@ def _with_neighbours(
             if tells_findings and pool.lines[passage.start].kind is SENTENCE:
                 score *= USER_FACTOR
             if score > 0.0:
-                scores[passage] = score / sqrt(pool.size(passage) + OPENING_TOKENS)
+                scores[passage] = score / sqrt(pool.size(passage) + ROW_OPENING_TOKENS)
     return scores
 
 

@@ -18,8 +18,8 @@ from gateway.context.write.asked import Ask, Kind, allowance, question_text, set
 from gateway.context.write.search import NO_QUOTES, LineKey, Query, Quotes, Search
 from gateway.wire.message import Message
 
-LEAST_TO_SEARCH: Final = 24
-"""Tokens. Quotes of fewer tokens say less than they cost."""
+LEAST_SEARCH_TOKENS: Final = 24
+"""Tokens. Quotes of fewer tokens say less than they cost, so nothing is searched for them."""
 MOST_EARLIER_QUESTIONS: Final = 8
 """Questions since the cut, from the first on, whose quotes may stay. A new replica searches once for each of them."""
 
@@ -54,13 +54,13 @@ def _earlier_quotes(search: Search, kept: Mapping[int, Message]) -> dict[int, Qu
         if searched == MOST_EARLIER_QUESTIONS:
             break
         stays = cut.quote_tokens * share_that_stays
-        if indices[0] not in kept or spent + LEAST_TO_SEARCH > stays:
+        if indices[0] not in kept or spent + LEAST_SEARCH_TOKENS > stays:
             continue
         layout = replace(search.layout, cut_at_question=cut)
         text = question_text(search.source, indices)
         most = _share(text, layout, spent)
         # A request had more quotes or none.
-        if most < LEAST_TO_SEARCH or Ask(text, layout).gets_all_or_nothing:
+        if most < LEAST_SEARCH_TOKENS or Ask(text, layout).gets_all_or_nothing:
             continue
         searched += 1
         quote = replace(search, layout=layout).find(Query(text, most, _lines_of(quotes)))
@@ -93,7 +93,7 @@ def _current_quote(
                 of_long_history=ask.of_long_history,
                 fact_tokens=allowed.fact_tokens,
             )
-            return search.find_and_fill(query, kept) if tokens >= LEAST_TO_SEARCH else NO_QUOTES
+            return search.find_and_fill(query, kept) if tokens >= LEAST_SEARCH_TOKENS else NO_QUOTES
         quote = search.find(Query(without_frame(ask.request), tokens, quoted_before, certain=True))
         if quote.lines:
             return quote
@@ -102,7 +102,7 @@ def _current_quote(
     most = _share(ask.text, layout, spent)
     if ask.kind is Kind.QUESTION and ask.of_long_history:
         most = max(most, min(layout.room.quote_tokens - spent, free))
-    if not layout.cut_at_question.first_kept or most < LEAST_TO_SEARCH:
+    if not layout.cut_at_question.first_kept or most < LEAST_SEARCH_TOKENS:
         return NO_QUOTES
     return search.find(Query(ask.text, most, quoted_before))
 

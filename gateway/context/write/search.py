@@ -75,7 +75,7 @@ class Search(msgspec.Struct, frozen=True):
     def find(self, query: Query) -> Quotes:
         """Return quotes with the lines that are relevant to a question, without those in the note and those quoted before."""
         source, first = self.source, self.layout.cut_at_question.first_kept
-        key = (query, source.counter.text, first, self.in_note, by_meaning(source))
+        key = ("found", query, source.counter.text, first, self.in_note, by_meaning(source))
         return self.pool.get_or_make(key, partial(self._find, query))
 
     def find_and_fill(self, query: Query, kept: Mapping[int, Message]) -> Quotes:
@@ -91,28 +91,30 @@ class Search(msgspec.Struct, frozen=True):
         return pool.get_or_make((*key, by_meaning(source)), partial(self._find_and_fill, pool, query, still_kept))
 
     def _find(self, query: Query) -> Quotes:
-        known = words_of_pinned(self.source)
-        pool = _pool_to_search(self.source, self.layout, self.pool, query.text, known)
+        pinned_words = words_of_pinned(self.source)
+        pool = _pool_to_search(self.source, self.layout, self.pool, query.text, pinned_words)
         if pool is self.pool:
             first = self.layout.cut_at_question.first_kept
-            hidden = pool.get_or_make((first, self.in_note), partial(_hidden_lines, self.layout, pool, self.in_note))
+            hidden = pool.get_or_make(
+                ("hidden", first, self.in_note), partial(_hidden_lines, self.layout, pool, self.in_note)
+            )
         else:
             hidden = _hidden_lines(self.layout, pool, positions_of(pool, self._note_lines()))
         hidden |= positions_of(pool, query.quoted_before)
-        scores = recall.relevance(pool, query.text, known, nearness_of(self.source), certain=query.certain)
+        scores = recall.relevance(pool, query.text, pinned_words, nearness_of(self.source), certain=query.certain)
         found = recall.choose(pool, scores, query.most_tokens, self.source.counter.text, hidden)
         return self._quotes(pool, found)
 
     def _find_and_fill(self, pool: LinePool, query: Query, still_kept: frozenset[LineKey]) -> Quotes:
-        known, count = words_of_pinned(self.source), self.source.counter.text
+        pinned_words, count = words_of_pinned(self.source), self.source.counter.text
         if self.layout.left_out:
-            pool = _pool_to_search(self.source, self.layout, pool, query.text, known)
+            pool = _pool_to_search(self.source, self.layout, pool, query.text, pinned_words)
         in_note = self.in_note if pool is self.pool else positions_of(pool, self._note_lines())
         shortened = frozenset(index for index in pool.positions if index not in self.pool.positions)
         hidden = _hidden_lines(self.layout, pool, in_note, shortened)
         hidden |= positions_of(pool, query.quoted_before | still_kept)
         most = query.most_tokens
-        scores = recall.relevance(pool, query.text, known, nearness_of(self.source))
+        scores = recall.relevance(pool, query.text, pinned_words, nearness_of(self.source))
         for_matches = most - int(WISHES_SHARE_OF_QUOTES * most)
         reach = recall.Reach.FAR if query.of_long_history else recall.Reach.NEAR
         found = recall.choose(pool, scores, for_matches, count, hidden, reach=reach)
@@ -123,7 +125,7 @@ class Search(msgspec.Struct, frozen=True):
         if pool.autonomous:
             found = rest.with_rest_of_messages(found, scores)
             found = rest.with_less_relevant(found, scores)
-        shown = known.union(word.key for position in {*found, *in_note} for word in pool.lines[position].words)
+        shown = pinned_words.union(word.key for position in {*found, *in_note} for word in pool.lines[position].words)
         found = rest.with_facts(found, shown, query.fact_tokens)
         if shortened:
             found = rest.with_newest(found)
@@ -224,7 +226,9 @@ def _hidden_lines(
     return frozenset(position for position in in_note if pool.message_of[position] not in partly_noted).union(kept)
 
 
-def _pool_to_search(source: Source, layout: Layout, pool: LinePool, query: str, known: Collection[str]) -> LinePool:
+def _pool_to_search(
+    source: Source, layout: Layout, pool: LinePool, query: str, pinned_words: Collection[str]
+) -> LinePool:
     """Return the pool to search: ``pool``, if all its messages are read in full. If its old part is only skimmed, return a pool that
     has the most relevant old messages read in full, and no other old ones."""
     folded = layout.left_out
@@ -233,7 +237,7 @@ def _pool_to_search(source: Source, layout: Layout, pool: LinePool, query: str, 
         return pool
     left = OLD_CHARACTERS
     old: list[MessageLines] = []
-    for index in most_relevant(source, folded[:skimmed], query, known):
+    for index in most_relevant(source, folded[:skimmed], query, pinned_words):
         left -= len(text_of(source.messages[index]))
         if left <= 0:
             break
