@@ -100,6 +100,6 @@ def _change_points(cues: wishes.WishCues) -> float:
     """Return the points of a sentence as a revocation of any wish."""
     return (
         weights.CHANGE_FOR_REVOCATION * cues.revocation
-        + weights.CHANGE_FOR_WORD * cues.has_change_word
+        + weights.CHANGE_FOR_PHRASE * cues.has_revoking_phrase
         + weights.CHANGE_FOR_STRENGTH * wishes.strength(cues)
     )
