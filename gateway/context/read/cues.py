@@ -53,6 +53,8 @@ _SELF_WORDS: Final = (
     " nosotros nuestro nuestra io mio mia noi eu meu minha nós я мой моя мы наш ik mijn wij ons jag min vi jeg ja mój benim biz أنا मैं मेरा मेरी"
 )
 SELF: Final = frozenset(_SELF_WORDS.split())
+"""*I*, *my* and the like in all languages at once. `self_words` has more of them, because there only the words of one language count: the
+Polish *i* (*and*) and *ma* (*has*) would be wrong here."""
 _SELF_UNSPACED: Final = re.compile("我|私|僕|(?<![가-힣])(?:저[는도를]?|나[는도를]?|난|제가?|내가?)(?![가-힣])")
 """Korean words are whole words here: *now* (이제) and *evening* (저녁) have the letters of *my* and *I*."""
 _OTHER_WORDS: Final = (
@@ -60,6 +62,7 @@ _OTHER_WORDS: Final = (
     " ci tuo tua você vocês seu sua ты тебя тебе вы вас вам твой ваш jij je jou jouw sen sana siz"
 )
 OTHER: Final = frozenset(_OTHER_WORDS.split())
+"""*You*, *your* and the like in all languages at once."""
 _OTHER_UNSPACED: Final = re.compile("你|您|あなた|君|당신|너는|네가")
 _TOKEN: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _LETTERS: Final = bytes(code if code in b"abcdefghijklmnopqrstuvwxyz'" else ord(" ") for code in range(256))

@@ -39,6 +39,7 @@ REACH: Final = 2
 _SPEAKER: Final = (SELF | POSSESSIVE) - {"me"}
 """*I*, *we*, *my*, *our*. *Me* is in *give me*, too."""
 _SPEAKER_UNSPACED: Final = re.compile("(?<![给帮跟让])我|私|僕|저는|제가|나는|내가|우리")
+"""The same in scripts without spaces, without *me* in *give me*, *help me* and the like (给我)."""
 _ADVICE: Final = re.compile(
     r"\b(?:should|shall|can|could|do|would|must|may|might) (?:i|we)\b|\b(?:soll|sollte|kann|könnte|muss|darf) ich\b|\b(?:sollen|sollten|können|könnten|müssen) wir\b"
     r"|\b(?:dois|puis|devrais|pourrais)-je\b",

@@ -189,7 +189,7 @@ class LinePool:
     @cached_property
     def has_calls(self) -> bool:
         """Return whether a tool was called in the folded part."""
-        return any([reading.tool for reading in self.readings.values()])
+        return self._results > 0
 
     @cached_property
     def roles_with_names(self) -> frozenset[str]:
@@ -201,15 +201,15 @@ class LinePool:
     @cached_property
     def has_many_calls(self) -> bool:
         """Return whether calls and results are a large part of the folded part. In a chat they are not: it calls tools only
-        now and then. This decides which lines are worth keeping, and changes only when the cut moves; how a room is shared is decided by the
-        whole conversation (`gateway.context.cut.calling.has_agent`)."""
-        readings = self.readings.values()
-        user_messages = sum([reading.role == "user" for reading in readings])
-        results = sum([bool(reading.tool) for reading in readings])
-        if results > RESULTS_PER_USER_MESSAGE * user_messages:
+        now and then.
+
+        This decides which lines are worth keeping, and changes only when the cut moves. How a room is shared is decided by the whole conversation
+        (`Layout.has_agent`), with other limits: see `CALL_TOKENS_SHARE`.
+        """
+        if self._results > RESULTS_PER_USER_MESSAGE * self._user_messages:
             return True
         tokens = call_tokens = 0.0
-        for reading in readings:
+        for reading in self.readings.values():
             size = sum([line.size for line in reading.lines])
             tokens += size
             if reading.tool:
@@ -220,10 +220,18 @@ class LinePool:
 
     @cached_property
     def autonomous(self) -> bool:
-        """Return whether the agent works on its own between two messages of the user: it has many results for each of them."""
-        readings = self.readings.values()
-        user_messages = sum([reading.role == "user" for reading in readings])
-        return sum([bool(reading.tool) for reading in readings]) > AUTONOMOUS_RESULTS * user_messages
+        """Return whether the agent works on its own between two messages of the user: the folded part has many results for each of them.
+        `Layout.autonomous` says it of the whole conversation, and counts turns."""
+        return self._results > AUTONOMOUS_RESULTS * self._user_messages
+
+    @cached_property
+    def _results(self) -> int:
+        """Return the number of tool results."""
+        return sum([bool(reading.tool) for reading in self.readings.values()])
+
+    @cached_property
+    def _user_messages(self) -> int:
+        return sum([reading.role == "user" for reading in self.readings.values()])
 
     @cached_property
     def messages_without_calls(self) -> list[int]:
