@@ -20,9 +20,9 @@ from gateway.context.choose.lookup import distinguishes, neighbour_shares
 from gateway.context.choose.salience import salience
 from gateway.context.choose.title import title_lines
 from gateway.context.count.counter import CountText
-from gateway.context.read.cues import wants_to_know
 from gateway.context.read.instructions import instructs
 from gateway.context.read.line import SENTENCE
+from gateway.context.read.questions import wants_to_know
 from gateway.context.read.subject import names_a_subject
 from gateway.context.read.words import Word, words
 from gateway.context.weigh.line_pool import LinePool, Passage

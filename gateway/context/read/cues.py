@@ -1,4 +1,4 @@
-"""Cues in a sentence: whether it is binding for later turns, asks something, or reports an error.
+"""Cues in a sentence: how binding it is for later turns, and whether it speaks of its speaker or to the other one.
 
 A binding sentence is recognised by its words: it is no question, and it speaks of the speaker, of all times, of conditions or
 of duty. The words below are function words of many languages (modal verbs, quantifiers, adverbs, pronouns). They belong to no
@@ -6,8 +6,9 @@ subject. A binding sentence without these words still has the worth of a user's 
 """
 
 import re
-from collections.abc import Sequence
 from typing import Final, NamedTuple
+
+from gateway.context.read.questions import has_question_mark
 
 _BINDING_WORDS: Final = (
     # English
@@ -66,16 +67,6 @@ OTHER: Final = frozenset(_OTHER_WORDS.split())
 _OTHER_UNSPACED: Final = re.compile("你|您|あなた|君|당신|너는|네가")
 _TOKEN: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _LETTERS: Final = bytes(code if code in b"abcdefghijklmnopqrstuvwxyz'" else ord(" ") for code in range(256))
-_QUESTION_MARK: Final = re.compile(r"[?？؟\u037e](?:[\s\"'”’)\]]|$)")
-# Each is searched separately: in lines of some hundred characters this is twenty times faster than one joint
-# expression.
-_ERROR_WORDS: Final = (
-    "error exception traceback fatal panic abort denied refused rejected invalid cannot can't unable undefined unexpected timeout timedout"
-    " unauthorized unauthorised forbidden conflict overflow segfault killed insufficient missing warning assert"
-    " fehler fehlgeschlagen erreur échec fallo falló errore ошибка 错误 失败 エラー 失敗 오류"
-)
-_ERRORS: Final = (*_ERROR_WORDS.split(), "not found", "no such", "time out", "timed out")
-_FAILURE: Final = re.compile(r"fail(?:ed|ure|s|ing)?\b|erro\b")
 
 
 STATEMENT_POINTS: Final = 0.6
@@ -118,7 +109,7 @@ def binding(text: str) -> float:
 def binding_points(sentence: Sentence) -> float:
     """Return the same as `binding` for a sentence that is split already."""
     text, low, tokens = sentence
-    if asks(text):
+    if has_question_mark(text):
         return QUESTION_POINTS if len(text) > SHORT_QUESTION else 0.0
     if "'" in low:
         tokens = [token.strip("'") for token in tokens]
@@ -146,99 +137,3 @@ def speaks_to_other(text: str) -> bool:
 
 def _tokens(text: str) -> list[str]:
     return _TOKEN.findall(text.lower().replace("’", "'"))
-
-
-def asks(text: str) -> bool:
-    """Return whether a text contains a question."""
-    # Most sentences have no mark at all; to look for that one costs a hundredth of the pattern.
-    return ("?" in text or not text.isascii()) and _QUESTION_MARK.search(text) is not None
-
-
-_QUESTION_BEGINNINGS: Final = (
-    r"(?:tell|remind) me\b|(?:give|show) (?:me|us) (?:the|all|both|every|our|my)\b|(?:list|recap|summari[sz]e) |(?:everything|all) (?:that|i|we|you|about|the)\b",
-    r"(?:what|who|when|where|why|how|which)(?:'?s\b| (?:is|was|are|were|did|do|does|had|has|have|should|shall|can|could|would|will|much|many|long|often|old|far|time|day)\b)",
-    r"(?:which|whose|whom|who) (?!knows|cares)\w|(?:from|with|to|for|on|in|at|by|about) (?:whom|which|what) ",
-    r"(?:did|do|does|have|has) (?:i|we|you|he|she|they|my|our)\b",
-    r"(?:sag|erinnere?) mi[rc]h?\b|(?:gib|zeige?) (?:mir|uns) (?:die|das|den|alle|alles|beide)\b|(?:nenn|liste|zähl)e? |alles,? was\b",
-    r"(?:was|wo|wie|wer) (?:ist|sind|war|waren|hat|hatten?|haben?|hab|heißt|hieß|viele?|lange|oft|kam|kommt|gibt|macht|machen|darf|sollen?|muss|kann|können|wollte)\b",
-    r"(?:(?:ab|an|für|mit|von|zu|seit|bis|in|bei|auf|über) )?(?:wen|wem|wann|wohin|woher|womit|worauf|wofür|wovon|warum|wieso|weshalb|welche[rsnm]?) \w",
-    r"(?:dis|rappelle)-moi\b|tout ce qu|qu'est-ce|(?:qui|que|quand|où|pourquoi|comment|combien|quelle?s?) (?:est|était|sont|étaient|ai?|avait|as)\b",
-    r"(?:dime|recuérdame|todo lo que)\b|(?:quién|qué|cuándo|dónde|cuántos?|cuál|por qué|cómo) ",
-    r"(?:dimmi|ricordami|tutto quello)\b|(?:chi|cosa|quando|dove|perché|quanto|quale) (?:è|era|ha|ho|sono|aveva)\b",
-    r"(?:me diga|tudo o que)\b|(?:quem|quando|onde|quanto|qual) (?:é|era|foi|são)\b",
-    r"(?:напомни|скажи|перечисли|назови|всё,? что)\b|(?:кто|когда|где|почему|зачем|сколько|какая|какие|какой|куда) ",
-    "告诉我|提醒我|列出|总结|(?=[^。！!…]{1,40}[。~～ ]*$)[^。！!]*(?:为啥|(?:什么|哪|谁|多少|怎么)(?![都也怕])|几[号点]|几个月|[吗呢][。…~～ ]*$)|[^。！!]*(?:教えて|まとめて|[すた]か|っけ)[。… ]*$",
-)
-"""Beginnings of questions without a question mark and of requests to tell something: a question word with its verb, and
-other closed classes."""
-_OPENING: Final = r"\W*+(?:(?:ok|okay|so|and|now|also|oh|hey|hi|wait|sorry|please|und|ach|bitte|et|alors|y|bueno|e|allora|а|и|ну)\b\W*+){0,2}"
-_QUESTION_WITHOUT_MARK: Final = re.compile(f"{_OPENING}(?:{'|'.join(_QUESTION_BEGINNINGS)})", re.I)
-SENTENCE: Final = re.compile(r"[^.!?…。！？؟\n]*[.!?…。！？؟\n]*")
-LEAST_QUESTION_SHARE: Final = 0.4
-"""The least share of a message's characters that its questions have if the message is a question, not a story with a
-question in it."""
-SHORT_QUESTION_CHARACTERS: Final = 160
-"""The most characters of a message that is a question because its last sentence asks. Chosen: two sentences, the subject and
-the question."""
-
-
-UNMARKED_QUESTION_CHARACTERS: Final = 100
-"""The most characters of a message that can be a question without a question mark. Chosen: one sentence."""
-
-
-def asks_to_be_told(text: str) -> bool:
-    """Return whether a text begins like a question or a request to tell something."""
-    return _QUESTION_WITHOUT_MARK.match(text) is not None
-
-
-def wants_to_know(text: str) -> bool:
-    """Return whether a message asks something: it has a question mark, or it is short and begins like a question or a request
-    to tell something. Many people type no question mark."""
-    return asks(text) or (len(text) <= UNMARKED_QUESTION_CHARACTERS and asks_to_be_told(text))
-
-
-_QUESTION_WORD: Final = re.compile(
-    r"\b(?:who|whom|whose|what|when|where|whereabouts|which|why|how|wer|wen|wem|wessen|was|wann|wo|wohin|woher|welche[rsnm]?|warum|wieso"
-    r"|weshalb|wie|wieviel|qui|que|quoi|quels?|quelles?|où|quand|pourquoi|comment|combien|qué|quién(?:es)?|cuándo|dónde|adónde|cuál(?:es)?"
-    r"|cómo|cuánt[oa]s?|chi|che|cosa|quando|dove|quale|quali|perché|come|quant[oaie]|quem|onde|qual|quais|como|wat|wanneer|waar|welke"
-    r"|waarom|hoe|кто|кого|что|когда|где|куда|какой|какая|какие|почему|зачем|сколько|как)\b"
-    r"|什么|哪|谁|几|多少|怎么|为啥|何|いつ|どこ|誰|どれ|いくら|なぜ|どう|どの|どんな|무엇|뭐|언제|어디|누구|왜|얼마|어느|어떤|몇",
-    re.I,
-)
-"""Question words, a closed class of each language."""
-
-
-def asks_for_information(text: str) -> bool:
-    """Return whether a message is a short question for something that is known already: its question has a question word, or it
-    begins with a request to tell something. *Which card was it?* is one; *could you book it?* is an errand."""
-    if len(text) > SHORT_QUESTION_CHARACTERS:
-        return False
-    if asks_to_be_told(text):
-        return True
-    questions = [sentence for sentence in SENTENCE.findall(text) if asks(sentence)]
-    return bool(questions) and is_question(text) and _QUESTION_WORD.search(questions[-1]) is not None
-
-
-def is_question(text: str) -> bool:
-    """Return whether a message is mainly a question, or short and ends with a question. The answer may be anywhere in the
-    conversation."""
-    if not asks(text):
-        return wants_to_know(text)
-    sentences = [found[0] for found in SENTENCE.finditer(text) if found[0].strip()]
-    if len(text) <= SHORT_QUESTION_CHARACTERS and asks(sentences[-1]):
-        return True
-    return sum([len(sentence) for sentence in sentences if asks(sentence)]) >= LEAST_QUESTION_SHARE * len(text.strip())
-
-
-def reports_error(line: str, error_words: Sequence[str] = _ERRORS) -> bool:
-    """Return whether a line of output reports an error: it has one of the given words, or a word of failure."""
-    low = line.lower()
-    if any([error in low for error in error_words]):
-        return True
-    return ("fail" in low or "erro" in low) and _FAILURE.search(low) is not None
-
-
-def errors_in(text: str) -> Sequence[str]:
-    """Return the error words in a whole text; its lines have no others. In a text with escapes all are possible."""
-    low = text.lower()
-    return _ERRORS if "\\u" in low else [error for error in _ERRORS if error in low]

@@ -5,11 +5,10 @@ something that was said.
 """
 
 import re
-from itertools import islice
 from typing import Final
 
-from gateway.context.read.cues import SENTENCE, asks, asks_to_be_told
 from gateway.context.read.familiar import speaks_of_speaker, tokens_of
+from gateway.context.read.questions import SENTENCE, begins_like_question, has_question_mark
 from gateway.context.read.subject import names_a_subject
 
 _VERB_WORDS: Final = (
@@ -81,13 +80,13 @@ def instructs(text: str) -> bool:
 
 def request_in(text: str) -> str:
     """Return the sentences of a message that ask or instruct; empty when none does."""
-    found = [sentence[0] for sentence in SENTENCE.finditer(text) if asks(sentence[0]) or instructs(sentence[0])]
+    found = [sentence for sentence in SENTENCE.findall(text) if has_question_mark(sentence) or instructs(sentence)]
     return " ".join(found).strip()
 
 
 def is_errand(text: str) -> bool:
     """Return whether what a message asks are only errands: *can you put that into a table?*, but not *can you tell me who called?*"""
-    questions = [sentence for sentence in SENTENCE.findall(text) if asks(sentence)]
+    questions = [sentence for sentence in SENTENCE.findall(text) if has_question_mark(sentence)]
     return bool(questions) and all(map(_is_errand, questions))
 
 
@@ -96,7 +95,7 @@ def _is_errand(question: str) -> bool:
     if opening is None or opening["can_you"] is None:
         return False
     rest = question[opening.end() :]
-    return not asks_to_be_told(rest) and _TELLING.match(rest) is None
+    return not begins_like_question(rest) and _TELLING.match(rest) is None
 
 
 def is_about_what_is_at_hand(request: str) -> bool:
@@ -128,9 +127,11 @@ def _end_of_verb(sentence: str) -> int:
     opening = _OPENING.match(sentence)
     if opening is None:
         return 0
-    verb, following, *_ = [*islice(_WORD.finditer(sentence, opening.end()), 2), None, None]
-    if verb is not None and verb.start() == opening.end() and _is_verb(verb[0], following[0] if following else ""):
-        return verb.end()
+    verb = _WORD.match(sentence, opening.end())
+    if verb is not None:
+        following = _WORD.search(sentence, verb.end())
+        if _is_verb(verb[0], following[0] if following else ""):
+            return verb.end()
     return opening.end() if opening["can_you"] is not None else 0
 
 

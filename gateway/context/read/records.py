@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import orjson
 
-from gateway.context.read.cues import reports_error
+from gateway.context.read.errors import reports_error
 from gateway.context.read.line import GAP, MOST_LINES, RECORD, Line, make, pieces, share_of_one_in
 from gateway.context.read.words import CODE, DATE, IDENT, NAME, SYMBOL, Shape, Word, Words
 from gateway.context.weights import IDENTIFIER_OF_RECORD

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from gateway.context.choose.need import need
 from gateway.context.cut.layout import Layout
 from gateway.context.cut.source import Source
-from gateway.context.read.cues import asks_for_information, is_question
 from gateway.context.read.instructions import is_errand, request_in
 from gateway.context.read.lines import head_and_tail
 from gateway.context.read.pasted import own_words
+from gateway.context.read.questions import asks_for_information, is_question
 from gateway.context.read.subject import names_a_subject
 from gateway.context.write.pools import pool_of
 from gateway.context.write.search import words_of_pinned

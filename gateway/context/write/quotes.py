@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from gateway.context import frames
 from gateway.context.cut.layout import Layout
-from gateway.context.read.cues import wants_to_know
 from gateway.context.read.instructions import without_frame
+from gateway.context.read.questions import wants_to_know
 from gateway.context.weights import (
     EARLIER_QUOTES_SHARE,
     EARLIER_QUOTES_SHARE_WITH_CALLS,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gateway.context.read.cues import is_question
+from gateway.context.read.questions import is_question
 from gateway.wire.message import text_of
 from tests.context.write.test_folding import called, chatter, cost, folded
 from tests.fakes import assistant, result, user

@@ -1,0 +1,97 @@
+"""Questions: whether a text asks, and what kind of question a message is.
+
+By the form of any text:
+
+- `has_question_mark`: it has a question mark at an end.
+- `begins_like_question`: it begins like a question or with *tell me*, with or without a mark.
+
+Of a whole message:
+
+- `wants_to_know`: it asks anything, perhaps among other things.
+- `is_question`: it is mainly a question.
+- `asks_for_information`: it is a short question for something that is known already, and no errand.
+"""
+
+import re
+from typing import Final
+
+_QUESTION_MARK: Final = re.compile(r"[?？؟\u037e](?:[\s\"'”’)\]]|$)")
+_QUESTION_BEGINNINGS: Final = (
+    r"(?:tell|remind) me\b|(?:give|show) (?:me|us) (?:the|all|both|every|our|my)\b|(?:list|recap|summari[sz]e) |(?:everything|all) (?:that|i|we|you|about|the)\b",
+    r"(?:what|who|when|where|why|how|which)(?:'?s\b| (?:is|was|are|were|did|do|does|had|has|have|should|shall|can|could|would|will|much|many|long|often|old|far|time|day)\b)",
+    r"(?:which|whose|whom|who) (?!knows|cares)\w|(?:from|with|to|for|on|in|at|by|about) (?:whom|which|what) ",
+    r"(?:did|do|does|have|has) (?:i|we|you|he|she|they|my|our)\b",
+    r"(?:sag|erinnere?) mi[rc]h?\b|(?:gib|zeige?) (?:mir|uns) (?:die|das|den|alle|alles|beide)\b|(?:nenn|liste|zähl)e? |alles,? was\b",
+    r"(?:was|wo|wie|wer) (?:ist|sind|war|waren|hat|hatten?|haben?|hab|heißt|hieß|viele?|lange|oft|kam|kommt|gibt|macht|machen|darf|sollen?|muss|kann|können|wollte)\b",
+    r"(?:(?:ab|an|für|mit|von|zu|seit|bis|in|bei|auf|über) )?(?:wen|wem|wann|wohin|woher|womit|worauf|wofür|wovon|warum|wieso|weshalb|welche[rsnm]?) \w",
+    r"(?:dis|rappelle)-moi\b|tout ce qu|qu'est-ce|(?:qui|que|quand|où|pourquoi|comment|combien|quelle?s?) (?:est|était|sont|étaient|ai?|avait|as)\b",
+    r"(?:dime|recuérdame|todo lo que)\b|(?:quién|qué|cuándo|dónde|cuántos?|cuál|por qué|cómo) ",
+    r"(?:dimmi|ricordami|tutto quello)\b|(?:chi|cosa|quando|dove|perché|quanto|quale) (?:è|era|ha|ho|sono|aveva)\b",
+    r"(?:me diga|tudo o que)\b|(?:quem|quando|onde|quanto|qual) (?:é|era|foi|são)\b",
+    r"(?:напомни|скажи|перечисли|назови|всё,? что)\b|(?:кто|когда|где|почему|зачем|сколько|какая|какие|какой|куда) ",
+    "告诉我|提醒我|列出|总结|(?=[^。！!…]{1,40}[。~～ ]*$)[^。！!]*(?:为啥|(?:什么|哪|谁|多少|怎么)(?![都也怕])|几[号点]|几个月|[吗呢][。…~～ ]*$)|[^。！!]*(?:教えて|まとめて|[すた]か|っけ)[。… ]*$",
+)
+"""Beginnings of questions without a question mark and of requests to tell something: a question word with its verb, and
+other closed classes."""
+_OPENING: Final = r"\W*+(?:(?:ok|okay|so|and|now|also|oh|hey|hi|wait|sorry|please|und|ach|bitte|et|alors|y|bueno|e|allora|а|и|ну)\b\W*+){0,2}"
+_QUESTION_WITHOUT_MARK: Final = re.compile(f"{_OPENING}(?:{'|'.join(_QUESTION_BEGINNINGS)})", re.I)
+SENTENCE: Final = re.compile(r"[^.!?…。！？؟\n]*[.!?…。！？؟\n]*")
+"""A sentence with the marks at its end, as far as a question needs to be told from the words around it: *e.g.* ends one, too."""
+LEAST_QUESTION_SHARE: Final = 0.4
+"""The least share of a message's characters that its questions have if the message is a question, not a story with a
+question in it."""
+SHORT_QUESTION_CHARACTERS: Final = 160
+"""The most characters of a message that is a question because its last sentence asks. Chosen: two sentences, the subject and
+the question."""
+UNMARKED_QUESTION_CHARACTERS: Final = 100
+"""The most characters of a message that can be a question without a question mark. Chosen: one sentence."""
+_QUESTION_WORD: Final = re.compile(
+    r"\b(?:who|whom|whose|what|when|where|whereabouts|which|why|how|wer|wen|wem|wessen|was|wann|wo|wohin|woher|welche[rsnm]?|warum|wieso"
+    r"|weshalb|wie|wieviel|qui|que|quoi|quels?|quelles?|où|quand|pourquoi|comment|combien|qué|quién(?:es)?|cuándo|dónde|adónde|cuál(?:es)?"
+    r"|cómo|cuánt[oa]s?|chi|che|cosa|quando|dove|quale|quali|perché|come|quant[oaie]|quem|onde|qual|quais|como|wat|wanneer|waar|welke"
+    r"|waarom|hoe|кто|кого|что|когда|где|куда|какой|какая|какие|почему|зачем|сколько|как)\b"
+    r"|什么|哪|谁|几|多少|怎么|为啥|何|いつ|どこ|誰|どれ|いくら|なぜ|どう|どの|どんな|무엇|뭐|언제|어디|누구|왜|얼마|어느|어떤|몇",
+    re.I,
+)
+"""Question words, a closed class of each language."""
+
+
+def has_question_mark(text: str) -> bool:
+    """Return whether a text has a question mark at the end of a sentence."""
+    # Most sentences have no mark at all; to look for that one costs a hundredth of the pattern.
+    return ("?" in text or not text.isascii()) and _QUESTION_MARK.search(text) is not None
+
+
+def begins_like_question(text: str) -> bool:
+    """Return whether a text begins like a question or a request to tell something."""
+    return _QUESTION_WITHOUT_MARK.match(text) is not None
+
+
+def wants_to_know(text: str) -> bool:
+    """Return whether a message asks something: it has a question mark, or it is short and begins like a question or a request
+    to tell something. Many people type no question mark."""
+    return has_question_mark(text) or (len(text) <= UNMARKED_QUESTION_CHARACTERS and begins_like_question(text))
+
+
+def asks_for_information(text: str) -> bool:
+    """Return whether a message is a short question for something that is known already: its question has a question word, or it
+    begins with a request to tell something. *Which card was it?* is one; *could you book it?* is an errand."""
+    if len(text) > SHORT_QUESTION_CHARACTERS:
+        return False
+    if begins_like_question(text):
+        return True
+    questions = [sentence for sentence in SENTENCE.findall(text) if has_question_mark(sentence)]
+    return bool(questions) and is_question(text) and _QUESTION_WORD.search(questions[-1]) is not None
+
+
+def is_question(text: str) -> bool:
+    """Return whether a message is mainly a question, or short and ends with a question. The answer may be anywhere in the
+    conversation."""
+    if not has_question_mark(text):
+        return wants_to_know(text)
+    sentences = [sentence for sentence in SENTENCE.findall(text) if sentence.strip()]
+    if len(text) <= SHORT_QUESTION_CHARACTERS and has_question_mark(sentences[-1]):
+        return True
+    return sum([len(sentence) for sentence in sentences if has_question_mark(sentence)]) >= LEAST_QUESTION_SHARE * len(
+        text.strip()
+    )
