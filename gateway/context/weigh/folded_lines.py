@@ -8,7 +8,7 @@ from gateway.context.weigh.tally import Tally
 
 
 class FoldedLines(Protocol):
-    """The lines of a folded part: see `gateway.context.weigh.line_pool.LinePool`."""
+    """What the searches need of a `gateway.context.weigh.line_pool.LinePool`, which imports them and so cannot be imported by them."""
 
     readings: dict[int, MessageLines]
     lines: tuple[Line, ...]

@@ -291,7 +291,7 @@ class LinePool:
 
     @cached_property
     def outdated(self) -> frozenset[int]:
-        """Return the positions of the lines that a newer line repeats or replaces."""
+        """Return the positions of the lines that a newer line repeats or replaces: those in `replaced`, and older ones with the same words."""
         texts = [
             (position, line.text)
             for position, line in enumerate(self.lines)
@@ -302,7 +302,8 @@ class LinePool:
 
     @cached_property
     def replaced(self) -> frozenset[int]:
-        """Return the positions of the lines whose value a newer line replaces."""
+        """Return the positions of the lines whose value a newer line replaces: the same field of the same record, or a statement of the user
+        (`changes`)."""
         seen: set[str] = set()
         old: set[int] = set()
         for position in range(len(self.lines) - 1, -1, -1):
@@ -311,9 +312,4 @@ class LinePool:
                 if slot in seen:
                     old.add(position)
                 seen.add(slot)
-        return frozenset(
-            old
-            | replaced_positions(
-                self.readings, self.positions, self.rarity, self.spellings, self.tally.counts.statements
-            )
-        )
+        return frozenset(old | replaced_positions(self))
