@@ -192,7 +192,9 @@ def _identifiers(messages: Sequence[Message], earlier: str) -> list[tuple[str, s
         for token in _NON_SPACE.findall(text):
             for word in words(token):
                 if word.shape >= SYMBOL and len(word.key) in IDENTIFIER_CHARACTERS:
-                    in_text.setdefault(word.key, token.strip(_PUNCTUATION) if len(token) < MOST_SPELLING_CHARACTERS else word.key)
+                    in_text.setdefault(
+                        word.key, token.strip(_PUNCTUATION) if len(token) < MOST_SPELLING_CHARACTERS else word.key
+                    )
         for key, spelling in in_text.items():
             spellings.setdefault(key, spelling)
             uses[key] += weight
