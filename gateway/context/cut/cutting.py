@@ -110,7 +110,7 @@ def _cuts(source: Source, units: Sequence[Unit], room: Room) -> Sequence[Cut]:
     if type(opening) is not Interned or not opening.number:
         return replay.replay(units, room)
     key = ("replay", opening.number, room)
-    grown = replay.grow(units, room, source.memory.get(key))
+    grown = replay.continue_replay(source.memory.get(key), units, room)
     source.memory.put(key, grown, UNIT_BYTES * len(units))
     return grown.cuts
 
