@@ -10,14 +10,14 @@ from itertools import chain
 from math import log
 from typing import Final
 
-from gateway.context.choose.lookup import distinguishes
+from gateway.context.choose.lookup import distinguishes, pinned_factor
 from gateway.context.choose.salience import salience
 from gateway.context.read.familiar import familiar_words, speaks_of_speaker
 from gateway.context.read.instructions import is_about_what_is_at_hand, is_errand
 from gateway.context.read.questions import has_question_mark
 from gateway.context.read.words import Word, words
 from gateway.context.weigh.line_pool import LinePool
-from gateway.context.weights import FAMILY_WORD, PINNED_WORD
+from gateway.context.weights import FAMILY_WORD
 
 UNKNOWN_FAMILIAR_WORD: Final = -0.5
 """Points of a familiar word that the folded part does not have."""
@@ -72,7 +72,7 @@ class MessageWords:
         if number == 1 or not distinguishes(count, number):
             return 0.0
         points = salience(key) * (1.0 if key in self._pool.spellings else FAMILY_WORD)
-        return points * (PINNED_WORD if key in self._pinned_words else 1.0) * log(number / count) / log(number)
+        return points * pinned_factor(key, self._pinned_words) * log(number / count) / log(number)
 
     def most_together(self) -> float:
         """Return the points of the words that one message has together, of the message with the most."""

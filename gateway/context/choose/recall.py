@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from gateway.context import frames
 from gateway.context.choose import fields, rows
-from gateway.context.choose.lookup import distinguishes, neighbour_shares
+from gateway.context.choose.lookup import distinguishes, neighbour_shares, pinned_factor
 from gateway.context.choose.salience import salience
 from gateway.context.choose.title import title_lines
 from gateway.context.count.counter import CountText
@@ -37,7 +37,6 @@ from gateway.context.weights import (
     LEAST_STATEMENT_WORDS,
     MANY_QUOTE_TOKENS,
     MEANING_WEIGHT,
-    PINNED_WORD,
     USER_FACTOR,
 )
 
@@ -158,7 +157,8 @@ def _fitting(
         left = _add_by_estimate(pool, ranked, chosen, left, hidden=hidden, title_of=title_of)
         spent = size(len(chosen))
         if spent > room:
-            # The size grows with the number of passages, so the largest number that fits is found by bisection.
+            # The size grows with the number of passages. Of the numbers from 0 on, as many as `bisect_right` returns fit; the last of these
+            # is the largest number that fits.
             del chosen[bisect_right(range(len(chosen)), room, key=size) - 1 :]
             spent = size(len(chosen))
         if room - spent - left < ROW_OPENING_TOKENS or not chosen:
@@ -273,7 +273,7 @@ def _full_weight(pool: LinePool, query_words: Iterable[Word], pinned_words: Coll
     total = len(pool.lines)
     counts = {word.key: pool.count(word.key) for word in query_words}
     return sum(
-        _squared_rarity(max(number, 1), total) * (PINNED_WORD if key in pinned_words else 1.0)
+        _squared_rarity(max(number, 1), total) * pinned_factor(key, pinned_words)
         for key, number in counts.items()
         if distinguishes(number, total)
     )
@@ -287,7 +287,7 @@ def _word_weights(pool: LinePool, query_words: Iterable[Word], pinned_words: Col
     for word in query_words:
         number = pool.count(word.key)
         if number and distinguishes(number, total):
-            weights[word.key] = _squared_rarity(number, total) * (PINNED_WORD if word.key in pinned_words else 1.0)
+            weights[word.key] = _squared_rarity(number, total) * pinned_factor(word.key, pinned_words)
     if len(weights) > MOST_WORDS:
         weights = dict(sorted(weights.items(), key=lambda item: -item[1])[:MOST_WORDS])
     for word in query_words:
@@ -308,13 +308,14 @@ def _query_fields(pool: LinePool, query_words: Collection[Word], pinned_words: C
     for word in query_words:
         if not word.ordinary or not distinguishes(pool.count(word.key), total):
             continue
-        factor = FIELD_WORD * (PINNED_WORD if word.key in pinned_words else 1.0)
+        factor = FIELD_WORD * pinned_factor(word.key, pinned_words)
         for field in fields.fields_of(word.key):
             stems = tuple([key for key in fields.stems_of(field) if key in pool.spellings])
             number = sum(map(pool.count, stems))
             if number and distinguishes(number, total):
-                weight = max(factor * _squared_rarity(number, total), found[field].weight if field in found else 0.0)
-                found[field] = QueryField(field, weight, stems)
+                weight = factor * _squared_rarity(number, total)
+                if field not in found or weight > found[field].weight:
+                    found[field] = QueryField(field, weight, stems)
     return list(found.values())
 
 
