@@ -45,7 +45,7 @@ class Layout(msgspec.Struct, frozen=True):
 
     @property
     def question(self) -> tuple[int, ...]:
-        """Indices of the user messages of the current turn."""
+        """Indices of the user messages of the newest turn that has some: for them lines are quoted."""
         return self.questions[-1].indices if self.questions else ()
 
     @property

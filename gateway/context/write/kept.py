@@ -15,8 +15,9 @@ from gateway.context.read.words import words
 from gateway.context.shrink.message import fair_limits, shrink_message
 from gateway.wire.message import RESULT_ROLES, Message, text_of
 
-REQUEST_CHARACTERS: Final = 2000
-"""Characters at the end of a question that state its request."""
+QUESTION_END_CHARACTERS: Final = 2000
+"""Characters at the end of a question that say what it is about: rows with their words are kept of the messages that are shortened in its
+turn. Chosen: what is asked is at the end."""
 
 
 def kept_messages(source: Source, layout: Layout) -> dict[int, Message]:
@@ -49,7 +50,7 @@ def kept_messages(source: Source, layout: Layout) -> dict[int, Message]:
 
 def words_of_question(source: Source, question: tuple[int, ...]) -> frozenset[str]:
     """Return the keys of the words at the end of a question's messages."""
-    texts = [text_of(source.messages[index])[-REQUEST_CHARACTERS:] for index in question]
+    texts = [text_of(source.messages[index])[-QUESTION_END_CHARACTERS:] for index in question]
     return frozenset(word.key for text in texts for word in words(text, source.memory))
 
 
