@@ -219,24 +219,20 @@ def relevance(
     query_words = [word for word in words(query) if word.key not in pool.dialogue.role_of_name]
     word_weights = _word_weights(pool, query_words, pinned_words)
     query_fields = _query_fields(pool, query_words, pinned_words)
-    wants = certain or wants_to_know(query) or instructs(query)
-    if not wants and len(word_weights.keys() & {word.key for word in query_words}) < LEAST_STATEMENT_WORDS:
-        return {}
     least = 0.0
-    if not wants:
+    is_asked = certain or wants_to_know(query) or instructs(query)
+    if not is_asked:
+        if len(word_weights.keys() & {word.key for word in query_words}) < LEAST_STATEMENT_WORDS:
+            return {}
         least = LEAST_STATEMENT_SHARE * (sum(word_weights.values()) + sum([each.weight for each in query_fields]))
     own_scores = _word_scores(pool, _terms_of_words(pool, word_weights, query_fields))
-    if nearness is not None and wants:
+    if nearness is not None and is_asked:
         weight = MEANING_WEIGHT * _full_weight(pool, query_words, pinned_words)
         for passage, near in _nearness_of_passages(pool, query, nearness).items():
             own_scores[passage] = own_scores.get(passage, 0.0) + weight * near
-    best: dict[int, float] = {}
-    for passage, score in own_scores.items():
-        index = pool.message_of[passage.start]
-        best[index] = max(best.get(index, 0.0), score)
-    if max(best.values(), default=0.0) <= least:
+    if max(own_scores.values(), default=0.0) <= least:
         return {}
-    return _with_neighbours(pool, own_scores, best, answer_factors(query, pool.dialogue))
+    return _with_neighbours(pool, own_scores, answer_factors(query, pool.dialogue))
 
 
 def _word_scores(pool: LinePool, terms_of_words: Mapping[Word, Sequence[tuple[Term, float]]]) -> dict[Passage, float]:
@@ -340,27 +336,23 @@ def _squared_rarity(number: int, total: int) -> float:
 
 
 def _with_neighbours(
-    pool: LinePool, own_scores: Mapping[Passage, float], best: Mapping[int, float], role_factors: Mapping[str, float]
+    pool: LinePool, own_scores: Mapping[Passage, float], role_factors: Mapping[str, float]
 ) -> dict[Passage, float]:
     """Add to each passage its share of the best scores of neighbouring messages, multiply by the factor of its speaker, and
     divide by the square root of its size."""
-    order, rank = pool.order, pool.rank
-    best_by_rank = {rank[index]: score for index, score in best.items()}
-    shares = neighbour_shares(best_by_rank, len(order))
-    if pool.has_many_calls:
-        # Hundreds of calls may be between two messages without calls. So these are neighbours of each other, too.
-        ranks = [rank[index] for index in pool.messages_without_calls]
-        best_by_number = {number: best_by_rank[at] for number, at in enumerate(ranks) if at in best_by_rank}
-        for number, share in neighbour_shares(best_by_number, len(ranks)).items():
-            shares[ranks[number]] = max(share, shares.get(ranks[number], 0.0))
+    best_by_rank: dict[int, float] = {}
+    for passage, score in own_scores.items():
+        rank = pool.rank[pool.message_of[passage.start]]
+        best_by_rank[rank] = max(best_by_rank.get(rank, 0.0), score)
+    shares = _neighbour_shares_by_rank(pool, best_by_rank)
     scores: dict[Passage, float] = {}
-    envelope = pool.envelope
-    for at in best_by_rank.keys() | shares.keys():
-        index, share = order[at], shares.get(at, 0.0)
-        factor = role_factors.get(pool.readings[index].role, 1.0)
-        tells_findings = pool.has_many_calls and pool.readings[index].role == "assistant"
+    for rank in best_by_rank.keys() | shares.keys():
+        index, share = pool.order[rank], shares.get(rank, 0.0)
+        role = pool.readings[index].role
+        factor = role_factors.get(role, 1.0)
+        tells_findings = pool.has_many_calls and role == "assistant"
         for passage in pool.passages(index):
-            if envelope.issuperset(passage):
+            if pool.envelope.issuperset(passage):
                 continue
             score = (own_scores.get(passage, 0.0) + share) * factor
             if tells_findings and pool.lines[passage.start].kind is SENTENCE:
@@ -368,6 +360,18 @@ def _with_neighbours(
             if score > 0.0:
                 scores[passage] = score / sqrt(pool.size(passage) + ROW_OPENING_TOKENS)
     return scores
+
+
+def _neighbour_shares_by_rank(pool: LinePool, best_by_rank: Mapping[int, float]) -> dict[int, float]:
+    """Return by rank of a message what its passages get from its neighbours, whose best scores are given by rank."""
+    shares = neighbour_shares(best_by_rank, len(pool.order))
+    if pool.has_many_calls:
+        # Hundreds of calls may be between two messages without calls. So these are neighbours of each other, too.
+        ranks = [pool.rank[index] for index in pool.messages_without_calls]
+        best_by_number = {number: best_by_rank[rank] for number, rank in enumerate(ranks) if rank in best_by_rank}
+        for number, share in neighbour_shares(best_by_number, len(ranks)).items():
+            shares[ranks[number]] = max(share, shares.get(ranks[number], 0.0))
+    return shares
 
 
 def render(pool: LinePool, positions: Sequence[int]) -> str:
