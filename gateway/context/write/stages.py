@@ -1,4 +1,4 @@
-"""The fold: stages that make a conversation smaller, one after the other, until it fits its room.
+"""The stages of a fold: they make a conversation smaller, one after the other, until it fits its room.
 
 From the first value to the last one:
 
