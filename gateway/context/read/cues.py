@@ -8,7 +8,7 @@ subject. A binding sentence without these words still has the worth of a user's 
 import re
 from typing import Final, NamedTuple
 
-from gateway.context.read.questions import has_question_mark
+from gateway.context.read.questions import asks
 
 _BINDING_WORDS: Final = (
     # English
@@ -109,7 +109,7 @@ def binding(text: str) -> float:
 def binding_points(sentence: Sentence) -> float:
     """Return the same as `binding` for a sentence that is split already."""
     text, low, tokens = sentence
-    if has_question_mark(text):
+    if asks(text):
         return QUESTION_POINTS if len(text) > SHORT_QUESTION else 0.0
     if "'" in low:
         tokens = [token.strip("'") for token in tokens]

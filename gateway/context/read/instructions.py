@@ -8,7 +8,7 @@ import re
 from typing import Final
 
 from gateway.context.read.familiar import speaks_of_speaker, tokens_of
-from gateway.context.read.questions import SENTENCE, begins_like_question, has_question_mark
+from gateway.context.read.questions import SENTENCE, asks, asks_to_be_told
 from gateway.context.read.subject import names_a_subject
 
 _VERB_WORDS: Final = (
@@ -80,13 +80,13 @@ def instructs(text: str) -> bool:
 
 def request_in(text: str) -> str:
     """Return the sentences of a message that ask or instruct; empty when none does."""
-    found = [sentence for sentence in SENTENCE.findall(text) if has_question_mark(sentence) or instructs(sentence)]
+    found = [sentence for sentence in SENTENCE.findall(text) if asks(sentence) or instructs(sentence)]
     return " ".join(found).strip()
 
 
 def is_errand(text: str) -> bool:
     """Return whether what a message asks are only errands: *can you put that into a table?*, but not *can you tell me who called?*"""
-    questions = [sentence for sentence in SENTENCE.findall(text) if has_question_mark(sentence)]
+    questions = [sentence for sentence in SENTENCE.findall(text) if asks(sentence)]
     return bool(questions) and all(map(_is_errand, questions))
 
 
@@ -95,7 +95,7 @@ def _is_errand(question: str) -> bool:
     if opening is None or opening["can_you"] is None:
         return False
     rest = question[opening.end() :]
-    return not begins_like_question(rest) and _TELLING.match(rest) is None
+    return not asks_to_be_told(rest) and _TELLING.match(rest) is None
 
 
 def is_about_what_is_at_hand(request: str) -> bool:

@@ -2,8 +2,8 @@
 
 By the form of any text:
 
-- `has_question_mark`: it has a question mark at an end.
-- `begins_like_question`: it begins like a question or with *tell me*, with or without a mark.
+- `asks`: it has a question mark at an end.
+- `asks_to_be_told`: it begins like a question or with *tell me*, with or without a mark.
 
 Of a whole message:
 
@@ -56,13 +56,13 @@ _QUESTION_WORD: Final = re.compile(
 """Question words, a closed class of each language."""
 
 
-def has_question_mark(text: str) -> bool:
+def asks(text: str) -> bool:
     """Return whether a text has a question mark at the end of a sentence."""
     # Most sentences have no mark at all; to look for that one costs a hundredth of the pattern.
     return ("?" in text or not text.isascii()) and _QUESTION_MARK.search(text) is not None
 
 
-def begins_like_question(text: str) -> bool:
+def asks_to_be_told(text: str) -> bool:
     """Return whether a text begins like a question or a request to tell something."""
     return _QUESTION_WITHOUT_MARK.match(text) is not None
 
@@ -70,7 +70,7 @@ def begins_like_question(text: str) -> bool:
 def wants_to_know(text: str) -> bool:
     """Return whether a message asks something: it has a question mark, or it is short and begins like a question or a request
     to tell something. Many people type no question mark."""
-    return has_question_mark(text) or (len(text) <= UNMARKED_QUESTION_CHARACTERS and begins_like_question(text))
+    return asks(text) or (len(text) <= UNMARKED_QUESTION_CHARACTERS and asks_to_be_told(text))
 
 
 def asks_for_information(text: str) -> bool:
@@ -78,20 +78,18 @@ def asks_for_information(text: str) -> bool:
     begins with a request to tell something. *Which card was it?* is one; *could you book it?* is an errand."""
     if len(text) > SHORT_QUESTION_CHARACTERS:
         return False
-    if begins_like_question(text):
+    if asks_to_be_told(text):
         return True
-    questions = [sentence for sentence in SENTENCE.findall(text) if has_question_mark(sentence)]
+    questions = [sentence for sentence in SENTENCE.findall(text) if asks(sentence)]
     return bool(questions) and is_question(text) and _QUESTION_WORD.search(questions[-1]) is not None
 
 
 def is_question(text: str) -> bool:
     """Return whether a message is mainly a question, or short and ends with a question. The answer may be anywhere in the
     conversation."""
-    if not has_question_mark(text):
+    if not asks(text):
         return wants_to_know(text)
     sentences = [sentence for sentence in SENTENCE.findall(text) if sentence.strip()]
-    if len(text) <= SHORT_QUESTION_CHARACTERS and has_question_mark(sentences[-1]):
+    if len(text) <= SHORT_QUESTION_CHARACTERS and asks(sentences[-1]):
         return True
-    return sum([len(sentence) for sentence in sentences if has_question_mark(sentence)]) >= LEAST_QUESTION_SHARE * len(
-        text.strip()
-    )
+    return sum([len(sentence) for sentence in sentences if asks(sentence)]) >= LEAST_QUESTION_SHARE * len(text.strip())

@@ -2,13 +2,13 @@
 
 import pytest
 
-from gateway.context.read.questions import asks_for_information, has_question_mark, is_question, wants_to_know
+from gateway.context.read.questions import asks, asks_for_information, is_question, wants_to_know
 
 
 @pytest.mark.parametrize("text", ["Is it?", "是吗？", "Wirklich? Gut.", "هل هذا صحيح؟"])
 def test_questions_are_told_by_their_mark(text: str) -> None:
-    assert has_question_mark(text)
-    assert not has_question_mark(text.translate(dict.fromkeys(map(ord, "?？؟"), ".")))
+    assert asks(text)
+    assert not asks(text.translate(dict.fromkeys(map(ord, "?？؟"), ".")))
 
 
 @pytest.mark.parametrize(
