@@ -39,8 +39,8 @@ PENALTY = 0.1
 """L2 penalty on a weight, applied at each sentence that has its feature. Chosen by the results on left-out fifths."""
 LEAST_WEIGHT = 0.25
 """Weights with a smaller absolute value are left out of the file."""
-REVOCATION_WORD_POINTS = 1.5
-"""Points of a sentence that `wishes.may_revoke` recognises by its words. The learned points for a revocation are added to them."""
+REVOKING_PHRASE_POINTS = 1.5
+"""Points of a sentence that `wishes.has_revoking_phrase` recognises by its words. The learned points for a revocation are added to them."""
 MOST_CUSTOMER_SENTENCES = 500
 """Customers' sentences to use, at most, from recorded conversations that no other figure is reported on."""
 
@@ -95,7 +95,7 @@ def wish_cue_points(text: str) -> float:
 
 def revocation_cue_points(text: str) -> float:
     """Return the points that the words of a revocation give a sentence, before the learned points are added."""
-    return REVOCATION_WORD_POINTS * wishes.may_revoke(sentence_of(text))
+    return REVOKING_PHRASE_POINTS * wishes.has_revoking_phrase(sentence_of(text))
 
 
 def features_of(text: str) -> list[Feature]:

@@ -8,7 +8,7 @@ A fold goes through the rooms in this order:
 - `read`: the folded messages as lines.
 - `weigh`: the worth of each line, in a pool.
 - `choose`: the lines for the digest and for the quotes.
-- `write`: the note, the quotes and the messages to send. `fold.py` calls the other rooms.
+- `write`: the note, the quotes and the messages to send. `stages.py` calls the other rooms.
 
 Two files belong to several of these rooms: `weights` has the numbers by which lines are weighed, `frames` the lines around a note and
 around quotes.

@@ -108,23 +108,23 @@ def without(message: Message) -> tuple[Message | None, str]:
 
 def _without_parts(message: Message, content: list[Any]) -> tuple[Message | None, str]:
     """Return the same for content in parts, in which each frame is a separate part."""
-    rows: list[str] = []
+    rows_found: list[str] = []
     taken = 0
     for part in content:
         text = text_in(part)
         found, end = _frames_before(text)
         if not found or end < len(text):
             break
-        rows += found
+        rows_found += found
         taken += 1
     rest = content[taken:]
     last = _rows_sealed_after("\n".join(texts(rest[:-1])), text_in(rest[-1])) if len(rest) > 1 else None
     if last is not None:
         rest = rest[:-1]
-        rows.append(last)
-    if not rows:
+        rows_found.append(last)
+    if not rows_found:
         return message, ""
-    return ({**message, "content": rest} if rest else None), "\n".join(rows)
+    return ({**message, "content": rest} if rest else None), "\n".join(rows_found)
 
 
 def text_in(part: Any) -> str:

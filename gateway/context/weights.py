@@ -131,8 +131,8 @@ LEAST_COMMON_SHARE_BESIDE_NAMES: Final = 0.75
 # model, divided so that a shared word that no other line has counts 1). In 39 others the right sentence ranks first for 22.
 CHANGE_FOR_REVOCATION: Final = 0.1
 """Points of a sentence for each of its points as a revocation (`WishCues.revocation`)."""
-CHANGE_FOR_WORD: Final = 0.2
-"""Points of a word of change."""
+CHANGE_FOR_PHRASE: Final = 0.2
+"""Points of a phrase that revokes something (`wishes.has_revoking_phrase`)."""
 CHANGE_FOR_STRENGTH: Final = 0.1
 """Points for each point of `wishes.strength`. A story revokes no wish."""
 SHARED_NEARBY: Final = 0.5
@@ -148,8 +148,8 @@ LEAST_CHANGE_PROBABILITY: Final = 0.03
 SURE_CHANGE_PROBABILITY: Final = 0.5
 """The least probability of a revocation without which its wish is never shown."""
 
-CHANGE_WORD_POINTS: Final = 1.5
-"""Points that a word of change adds to the learned points of a revocation (logarithms of odds)."""
+REVOKING_PHRASE_POINTS: Final = 1.5
+"""Points that such a phrase adds to the learned points of a revocation (logarithms of odds)."""
 REVOCATION_OFFSET: Final = 2.0
 """Points that are added to these, before negative sums are set to 0. With it, one sentence in eight has points and revokes
 something."""
@@ -174,7 +174,7 @@ THIRD_PERSON: Final = -0.8
 CONDITION: Final = 0.4
 """A word of condition (*if*)."""
 CHANGE: Final = 0.5
-"""A word of change (*instead*)."""
+"""A word of change (*again*)."""
 NAMING: Final = 0.4
 """A word that gives a name (*call*)."""
 ASIDE: Final = 1.2

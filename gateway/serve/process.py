@@ -60,7 +60,7 @@ def load_remaining_code() -> None:
     it."""
     signs.prepare()
     garbage.trimmer()
-    importlib.import_module("gateway.context.write.fold")
+    importlib.import_module("gateway.context.write.stages")
 
 
 def store_of(settings: Settings, failed: Callable[[str, str], None] = lambda operation, reason: None) -> Store:

@@ -89,7 +89,7 @@ class Conversations:
                 continue
             if one.tokens >= proven:
                 if newer_messages >= STORED_AGAIN_AFTER:
-                    self.fold_smaller(one.caller, recent[-1], one)
+                    self.fold_smaller(one.learner, recent[-1], one)
                 return one.tokens
         return None
 
@@ -99,7 +99,7 @@ class Conversations:
         self._stored.put("guess", conversation, facts.pack_smaller(smaller), smaller.until - self._clock(), scope)
 
     def end_smaller(self, owner: Owner, billed: int) -> None:
-        """End the smaller folds of a caller's conversations that a bill disproves."""
+        """End the smaller folds of a learner's conversations that a bill disproves."""
         for key in [key for key, one in self._smaller.items() if one.owner == owner and one.tokens < billed]:
             ended = replace(self._smaller.pop(key), until=self._clock())
             self._stored.put("guess", key, facts.pack_smaller(ended), 1.0)

@@ -20,7 +20,7 @@ NAME_CHARS: Final = 1024
 STATED_KEPT: Final = 4
 """Different windows kept for one model: one name may have this many backends of different size."""
 ENOUGH_REFUSALS: Final = 2
-"""Conversations that must be refused with the same number before it holds for all of their caller: one small backend
+"""Conversations that must be refused with the same number before it holds for all of their learner: one small backend
 of several may have sent it."""
 ENOUGH_REFUSALS_AGAINST_BILLS: Final = 4
 """The same, when a larger prompt was billed lately."""
@@ -28,7 +28,7 @@ ENOUGH_REFUSALS_AGAINST_BILLS: Final = 4
 Model = tuple[str, str]
 """Upstream and model."""
 Owner = tuple[str, str, str]
-"""Upstream, model, and the caller whose refusals and bills taught the fact (`identity.learner`)."""
+"""Upstream, model, and the learner whose refusals and bills taught the fact (`identity.learner`)."""
 
 
 def model_of(owner: Owner) -> Model:
@@ -63,7 +63,8 @@ class SmallerSize(msgspec.Struct, frozen=True, kw_only=True):
 
     upstream: str
     model: str
-    caller: str
+    learner: str
+    """Whose refusals and bills taught it. It is stored as ``caller``."""
     tokens: int
     kind: Kind
     sign: str
@@ -75,11 +76,11 @@ class SmallerSize(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def owner(self) -> Owner:
         """For whom the fact holds."""
-        return self.upstream, self.model, self.caller
+        return self.upstream, self.model, self.learner
 
 
 class Windows(msgspec.Struct, frozen=True):
-    """All facts about one model's window for one caller."""
+    """All facts about one model's window for one learner."""
 
     stated: tuple[StatedSize, ...] = ()
     largest: int = 0
@@ -91,7 +92,7 @@ class Windows(msgspec.Struct, frozen=True):
 
 
 class Ratio(msgspec.Struct, frozen=True):
-    """The ratio between a model's bills to one caller and our counts."""
+    """The ratio between a model's bills to one learner and our counts."""
 
     calibration: Calibration
     since: float
@@ -195,9 +196,13 @@ def read_ratio(stored: bytes) -> Ratio | None:
     return Ratio(calibration, value["since"], value["until"])
 
 
+_STORED_SMALLER: Final = {name: name for name in SmallerSize.__struct_fields__} | {"learner": "caller"}
+"""By field of a `SmallerSize` its name in the store."""
+
+
 def pack_smaller(known: SmallerSize) -> bytes:
     """Encode the size to which one conversation is folded."""
-    return values.pack(VERSION, **{name: getattr(known, name) for name in SmallerSize.__struct_fields__})
+    return values.pack(VERSION, **{stored: getattr(known, name) for name, stored in _STORED_SMALLER.items()})
 
 
 def read_smaller(stored: bytes) -> SmallerSize | None:
@@ -216,7 +221,7 @@ def read_smaller(stored: bytes) -> SmallerSize | None:
         since=_TIME,
         until=_TIME,
     )
-    return None if value is None else SmallerSize(**{name: value[name] for name in SmallerSize.__struct_fields__})
+    return None if value is None else SmallerSize(**{name: value[stored] for name, stored in _STORED_SMALLER.items()})
 
 
 def read_usage(stored: bytes) -> dict[str, Any] | None:
@@ -225,12 +230,12 @@ def read_usage(stored: bytes) -> dict[str, Any] | None:
 
 
 def window_facts(owner: Owner, known: Windows, now: float) -> list[Fact]:
-    """Return the facts about a model's window for one caller, for operators."""
+    """Return the facts about a model's window for one learner, for operators."""
     found = [_stated_fact(owner, one, known, now) for one in known.stated if one.until > now]
     if known.largest and known.largest_until > now:
-        upstream, model, caller = owner
+        upstream, model, learner = owner
         largest = Fact(
-            kind="observed", what="largest prompt", upstream=upstream, model=model, caller=key_hash_in(caller),
+            kind="observed", what="largest prompt", upstream=upstream, model=model, caller=key_hash_in(learner),
             value=known.largest, holds="nobody yet", evidence="billed", since=known.largest_since, until=known.largest_until,
         )  # fmt: skip
         found.append(largest)
@@ -238,11 +243,11 @@ def window_facts(owner: Owner, known: Windows, now: float) -> list[Fact]:
 
 
 def _stated_fact(owner: Owner, stated: StatedSize, known: Windows, now: float) -> Fact:
-    upstream, model, caller = owner
+    upstream, model, learner = owner
     size = f"prompt {stated.prompt:,} stated" if stated.prompt else "no prompt size stated"
     refusals = f"{stated.refusals} refusal{'s' * (stated.refusals != 1)}"
     return Fact(
-        kind="stated", what="window", upstream=upstream, model=model, caller=key_hash_in(caller), value=stated.tokens,
+        kind="stated", what="window", upstream=upstream, model=model, caller=key_hash_in(learner), value=stated.tokens,
         holds="its caller" if in_force(stated, known, now) else "nobody yet",
         evidence=f"{refusals}, sign {stated.sign}, {size}, {stated.counted:,} by our count",
         since=stated.since, until=stated.until,
@@ -251,12 +256,12 @@ def _stated_fact(owner: Owner, stated: StatedSize, known: Windows, now: float) -
 
 def ratio_fact(owner: Owner, ratio: Ratio) -> Fact:
     """Return the ratio between bills and counts as a fact, for operators."""
-    upstream, model, caller = owner
+    upstream, model, learner = owner
     known = ratio.calibration
     reports = ", ".join(f"{billed:,} for {counted:,}" for counted, billed in known.reports[-3:])
     evidence = f"{'confirmed' if known.confirmed else 'not confirmed'}; billed {reports}"
     return Fact(
-        kind="observed", what="ratio", upstream=upstream, model=model, caller=key_hash_in(caller), value=known.ratio,
+        kind="observed", what="ratio", upstream=upstream, model=model, caller=key_hash_in(learner), value=known.ratio,
         holds="its caller", evidence=evidence, since=ratio.since, until=ratio.until,
     )  # fmt: skip
 
@@ -266,13 +271,13 @@ def smaller_fact(smaller: SmallerSize) -> Fact:
     billed = f"billed {smaller.billed:,}, " if smaller.billed is not None else ""
     return Fact(
         kind=smaller.kind, what="conversation", upstream=smaller.upstream, model=smaller.model,
-        caller=key_hash_in(smaller.caller), value=smaller.tokens, holds="its conversation",
+        caller=key_hash_in(smaller.learner), value=smaller.tokens, holds="its conversation",
         evidence=f"sign {smaller.sign}, {billed}{smaller.counted:,} by our count", since=smaller.since, until=smaller.until,
     )  # fmt: skip
 
 
 def in_force(stated: StatedSize, known: Windows, now: float) -> bool:
-    """Return whether a stated window holds for all conversations of its caller: enough refusals stated it. If a larger prompt was
+    """Return whether a stated window holds for all conversations of its learner: enough refusals stated it. If a larger prompt was
     billed, more refusals are needed."""
     against = known.largest > stated.tokens and known.largest_until > now
     return stated.until > now and stated.refusals >= (ENOUGH_REFUSALS_AGAINST_BILLS if against else ENOUGH_REFUSALS)

@@ -3,8 +3,9 @@
 Requests read them from memory. Facts of other processes are fetched when a model is first used, and again every `REFRESH_S`. Facts learned
 here are written in the background. All of them are derived: losing one costs a refusal or a count.
 
-This module decides what a lesson may change. Refusals and bills of a caller change facts about that caller only. A guess changes facts
-about its own conversation only (`gateway.state.conversations`). Only an upstream's own model list holds for everyone.
+This module decides what a lesson may change. Refusals and bills of a *learner* change facts about that learner only: a caller's scope and,
+where the gateway checks no keys, its network address. A guess changes facts about its own conversation only
+(`gateway.state.conversations`). Only an upstream's own model list holds for everyone.
 """
 
 import time
@@ -52,11 +53,11 @@ RATIO_TTL_S: Final = 7 * 86400.0
 REFRESH_S: Final = 30.0
 """Interval at which facts of other processes are fetched again."""
 OWNERS: Final = 4096
-"""Callers' models whose facts are kept in this process, about 1 KB each. Chosen to bound memory: clients choose the names."""
+"""Models, each of a learner, whose facts are kept in this process, about 1 KB each. Chosen to bound memory: clients choose the names."""
 
 
 class Known(msgspec.Struct, frozen=True):
-    """The facts about one model that one caller's requests taught."""
+    """The facts about one model that one learner's requests taught."""
 
     windows: Windows = msgspec.field(default_factory=Windows)
     ratio: Ratio | None = None
@@ -91,7 +92,7 @@ class Learning:
         self._known: OrderedDict[Owner, Known] = OrderedDict()
 
     def is_due(self, owner: Owner) -> bool:
-        """Return whether to `fetch` the facts about a caller's model: never fetched, not since `REFRESH_S`, or before the clock was set
+        """Return whether to `fetch` the facts about a learner's model: never fetched, not since `REFRESH_S`, or before the clock was set
         back."""
         read = self._facts_about(owner).fetched_at
         return read is None or not 0 <= self._clock() - read < REFRESH_S
@@ -111,7 +112,7 @@ class Learning:
             self._tasks.start(self._read_store(owner), "learned")
 
     def stated_window(self, owner: Owner) -> int | None:
-        """Return the window that refusals stated to this caller; None without one, or when it has expired."""
+        """Return the window that refusals stated to this learner; None without one, or when it has expired."""
         known = self._facts_about(owner).windows
         if not known.stated:
             return None
@@ -146,7 +147,7 @@ class Learning:
         return self.ratio(owner) != before
 
     def may_fold_smaller(self, owner: Owner) -> bool:
-        """Return whether some conversation of this caller is folded smaller than its window: only then is `smaller_size`
+        """Return whether some conversation of this learner is folded smaller than its window: only then is `smaller_size`
         needed."""
         return self._facts_about(owner).windows.smaller_until > self._clock()
 
@@ -155,27 +156,27 @@ class Learning:
         return await self.conversations.smaller_size(owner, chain, self._proven(owner))
 
     def has_suspect_bills(self, owner: Owner) -> bool:
-        """Return whether bills of this model to this caller were suspect, so that the last requests of its conversations are looked up."""
+        """Return whether bills of this model to this learner were suspect, so that the last requests of its conversations are looked up."""
         return self._facts_about(owner).has_suspect_bills
 
-    def learn(self, lessons: Iterable[Lesson], caller: str) -> None:
-        """Apply the lessons of a refusal or an answer that this caller got."""
+    def learn(self, lessons: Iterable[Lesson], learner: str) -> None:
+        """Apply the lessons of a refusal or an answer that this learner (`identity.learner`) got."""
         for lesson in lessons:
             match lesson:
                 case StatedWindow():
-                    self._apply_stated_window(lesson, caller)
+                    self._apply_stated_window(lesson, learner)
                 case SmallerFold():
-                    self._apply_guess(lesson, caller)
+                    self._apply_guess(lesson, learner)
                 case PromptRead():
-                    self._apply_bill(lesson, caller)
+                    self._apply_bill(lesson, learner)
                 case CountCompared():
-                    self._apply_comparison(lesson, caller)
+                    self._apply_comparison(lesson, learner)
                 case ConversationBilled():
                     self.conversations.set_anchor(lesson)
                 case ConversationSeen():
                     self.conversations.set_last_request(lesson)
                     if lesson.last_request.suspicions:
-                        self._update((lesson.upstream, lesson.model, caller), has_suspect_bills=True)
+                        self._update((lesson.upstream, lesson.model, learner), has_suspect_bills=True)
 
     def facts(self) -> list[Fact]:
         """Return everything this process has learned, for operators."""
@@ -202,9 +203,9 @@ class Learning:
         self.conversations.forget(forgotten)
         self.lists.forget()
 
-    def _apply_stated_window(self, lesson: StatedWindow, caller: str) -> None:
-        """Apply a stated window: it holds for this conversation at once, and for all of its caller after a second refusal."""
-        owner, now = (lesson.upstream, lesson.model, caller), self._clock()
+    def _apply_stated_window(self, lesson: StatedWindow, learner: str) -> None:
+        """Apply a stated window: it holds for this conversation at once, and for all of its learner after a second refusal."""
+        owner, now = (lesson.upstream, lesson.model, learner), self._clock()
         known = self._facts_about(owner).windows
         earlier = next((one for one in known.stated if one.tokens == lesson.tokens and one.until > now), None)
         refusals, since = (earlier.refusals, earlier.since) if earlier else (0, now)
@@ -220,20 +221,20 @@ class Learning:
                  counted=lesson.counted, sign=lesson.sign, refusals=refusals, expires_in_s=ttl_s)  # fmt: skip
         if self._proven(owner) <= lesson.tokens:
             smaller = SmallerSize(
-                upstream=lesson.upstream, model=lesson.model, caller=caller, tokens=lesson.tokens, kind="stated",
+                upstream=lesson.upstream, model=lesson.model, learner=learner, tokens=lesson.tokens, kind="stated",
                 sign=stated.sign, billed=None, counted=lesson.counted, since=now, until=now + STATED_TTL_S,
             )  # fmt: skip
             self._fold_smaller(lesson.scope, lesson.conversation, smaller)
 
-    def _apply_guess(self, lesson: SmallerFold, caller: str) -> None:
+    def _apply_guess(self, lesson: SmallerFold, learner: str) -> None:
         """Fold one conversation to a guessed size. It is at least the largest prompt that was billed lately: this much fits."""
         now = self._clock()
-        proven = self._proven((lesson.upstream, lesson.model, caller))
-        guess = _guessed_size(lesson, caller, now, now + GUESSED_TTL_S)
+        proven = self._proven((lesson.upstream, lesson.model, learner))
+        guess = _guessed_size(lesson, learner, now, now + GUESSED_TTL_S)
         self._fold_smaller(lesson.scope, lesson.conversation, replace(guess, tokens=max(lesson.tokens, proven)))
 
     def _fold_smaller(self, scope: str, conversation: str, smaller: SmallerSize) -> None:
-        """Fold one conversation to a smaller size from now on: store the size, and that this caller has such a size."""
+        """Fold one conversation to a smaller size from now on: store the size, and that this learner has such a size."""
         owner = smaller.owner
         self.conversations.fold_smaller(scope, conversation, smaller)
         ttl_s = smaller.until - smaller.since
@@ -244,9 +245,9 @@ class Learning:
             log.info("fold_guessed", upstream=smaller.upstream, model=smaller.model, tokens=smaller.tokens, sign=smaller.sign,
                      billed=smaller.billed, counted=smaller.counted, expires_in_s=ttl_s)  # fmt: skip
 
-    def _apply_bill(self, lesson: PromptRead, caller: str) -> None:
+    def _apply_bill(self, lesson: PromptRead, learner: str) -> None:
         """Apply a billed prompt: it disproves smaller windows, stated or guessed."""
-        owner, now = (lesson.upstream, lesson.model, caller), self._clock()
+        owner, now = (lesson.upstream, lesson.model, learner), self._clock()
         known = self._facts_about(owner).windows
         if not known.stated and lesson.tokens <= known.largest and known.smaller_until <= now < known.largest_until:
             return  # the usual bill: nothing to disprove, and no larger than others
@@ -270,9 +271,9 @@ class Learning:
         else:
             self._update(owner, windows=fresh)
 
-    def _apply_comparison(self, lesson: CountCompared, caller: str) -> None:
+    def _apply_comparison(self, lesson: CountCompared, learner: str) -> None:
         """Apply a bill of a counted prompt to the ratio between bills and counts."""
-        owner, now = (lesson.upstream, lesson.model, caller), self._clock()
+        owner, now = (lesson.upstream, lesson.model, learner), self._clock()
         known = self._facts_about(owner).ratio or Ratio(Calibration(), now, now)
         calibration = known.calibration.observe(
             lesson.counted, lesson.billed, stated=lesson.stated, counter=lesson.counter
@@ -287,13 +288,13 @@ class Learning:
         if calibration.ratio != known.calibration.ratio or calibration.confirmed != known.calibration.confirmed:
             log.info("ratio_learned", upstream=lesson.upstream, model=lesson.model, ratio=calibration.ratio,
                      counted=lesson.counted, billed=lesson.billed, confirmed=calibration.confirmed)  # fmt: skip
-            self._stored.put("ratio", _stored_name(owner), facts.pack_ratio(learned), RATIO_TTL_S, caller)
+            self._stored.put("ratio", _stored_name(owner), facts.pack_ratio(learned), RATIO_TTL_S, learner)
 
     def _facts_about(self, owner: Owner) -> Known:
         return self._known.get(owner, UNKNOWN)
 
     def _proven(self, owner: Owner) -> int:
-        """Return the largest prompt that was billed to this caller lately; 0 without one. This much fits."""
+        """Return the largest prompt that was billed to this learner lately; 0 without one. This much fits."""
         known = self._facts_about(owner).windows
         return known.largest if known.largest_until > self._clock() else 0
 
@@ -303,12 +304,12 @@ class Learning:
 
     def _set_windows(self, owner: Owner, windows: Windows) -> None:
         """Change the facts about a window, in memory and in the store."""
-        _, _, caller = owner
+        _, _, learner = owner
         self._update(owner, windows=windows)
-        self._stored.put("window", _stored_name(owner), facts.pack_windows(windows), STATED_TTL_S, caller)
+        self._stored.put("window", _stored_name(owner), facts.pack_windows(windows), STATED_TTL_S, learner)
 
     async def _read_store(self, owner: Owner) -> None:
-        """Take the facts about a caller's model from the store."""
+        """Take the facts about a learner's model from the store."""
         name, model = _stored_name(owner), facts.model_of(owner)
         windows = await self._stored.get("window", name, facts.read_windows)
         ratio = await self._stored.get("ratio", name, facts.read_ratio)
@@ -318,9 +319,9 @@ class Learning:
             self._update(owner, ratio=ratio)
 
 
-def _guessed_size(lesson: SmallerFold, caller: str, now: float, until: float) -> SmallerSize:
+def _guessed_size(lesson: SmallerFold, learner: str, now: float, until: float) -> SmallerSize:
     return SmallerSize(
-        upstream=lesson.upstream, model=lesson.model, caller=caller, tokens=lesson.tokens, kind="guessed",
+        upstream=lesson.upstream, model=lesson.model, learner=learner, tokens=lesson.tokens, kind="guessed",
         sign=lesson.sign[: facts.SIGN_CHARS], billed=lesson.billed, counted=lesson.counted, since=now, until=until,
     )  # fmt: skip
 
@@ -332,5 +333,5 @@ def _stored_name(owner: Owner) -> str:
 def _owner_of(name: str) -> Owner | None:
     """Return the owner of a stored fact; None for a name in another form."""
     upstream, _, rest = name.partition("\n")
-    model, separator, caller = rest.rpartition("\n")  # clients choose the model's name
-    return (upstream, model, caller) if separator else None
+    model, separator, learner = rest.rpartition("\n")  # clients choose the model's name
+    return (upstream, model, learner) if separator else None

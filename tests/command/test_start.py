@@ -15,12 +15,12 @@ def test_a_start_does_not_wait_for_what_only_a_fold_needs() -> None:
     loaded = set(done.stdout.split())
 
     assert "gateway.context.life.ladder" in loaded
-    assert loaded.isdisjoint({"gateway.context.write.fold", "gateway.context.read.lines", "statistics"})
+    assert loaded.isdisjoint({"gateway.context.write.stages", "gateway.context.read.lines", "statistics"})
     assert loaded.isdisjoint({"prometheus_client", "http.server"}), "for the first scrape alone"
 
 
 def test_what_a_start_puts_off_is_there_before_it_is_needed() -> None:
     load_remaining_code()
 
-    assert "gateway.context.write.fold" in sys.modules
+    assert "gateway.context.write.stages" in sys.modules
     assert all("compiled" in vars(role) for role in ROLES)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gateway.context.cut import lay_out
+from gateway.context.cut import cutting
 from gateway.state.pool import INLINE
 from tests.fakes import chat
 
@@ -19,13 +19,13 @@ CONFIG = {
 def laid_out(monkeypatch) -> list[str]:
     """The threads in which conversations were laid out, in order."""
     threads: list[str] = []
-    real = lay_out._lay_out
+    real = cutting._make_layout
 
     def counted(source: Any) -> Any:
         threads.append(threading.current_thread().name)
         return real(source)
 
-    monkeypatch.setattr(lay_out, "_lay_out", counted)
+    monkeypatch.setattr(cutting, "_make_layout", counted)
     return threads
 
 

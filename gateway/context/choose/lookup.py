@@ -43,7 +43,7 @@ def most_relevant(
         found = _texts_with(joined, starts, key)
         if not distinguishes(len(found), len(lowered)):
             continue
-        weight = log((len(lowered) + 1) / (len(found) + 0.5)) ** 2 * (PINNED_WORD if key in pinned_words else 1.0)
+        weight = log((len(lowered) + 1) / (len(found) + 0.5)) ** 2 * pinned_factor(key, pinned_words)
         for number in found:
             own_scores[number] = own_scores.get(number, 0.0) + weight
     shares = neighbour_shares(own_scores, len(lowered))
@@ -59,6 +59,11 @@ def most_relevant(
 def distinguishes(count: int, total: int) -> bool:
     """Return whether a word in ``count`` of ``total`` texts or lines is rare enough to distinguish these."""
     return count <= max(total * COMMON_SHARE, COMMON_COUNT)
+
+
+def pinned_factor(key: str, pinned_words: Collection[str]) -> float:
+    """Return the factor for a word of a question, given the words of pinned messages."""
+    return PINNED_WORD if key in pinned_words else 1.0
 
 
 def neighbour_shares(own_scores: Mapping[int, float], number: int) -> dict[int, float]:

@@ -1,25 +1,24 @@
-"""Need: how surely an instruction is about something that was said in the folded part.
+"""Need: how surely an instruction, or a question without its mark, is about something that was said in the folded part.
 
 Most instructions ask for something new, and one that is about the past does not say so. Three signs tell them apart: what is marked as
 familiar was said in the folded part; one message has several of the words together; the speaker says *I* or *my*.
 """
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from itertools import chain
 from math import log
 from typing import Final
 
-from gateway.context.choose.lookup import distinguishes
+from gateway.context.choose.lookup import distinguishes, pinned_factor
 from gateway.context.choose.salience import salience
 from gateway.context.read.familiar import familiar_words, speaks_of_speaker
 from gateway.context.read.instructions import is_about_what_is_at_hand, is_errand
 from gateway.context.read.questions import asks, may_ask
 from gateway.context.read.words import Word, words
-from gateway.context.weigh.line_pool import FAMILY_LETTERS, LinePool
-from gateway.context.weights import FAMILY_WORD, PINNED_WORD
+from gateway.context.weigh.line_pool import LinePool
+from gateway.context.weights import FAMILY_WORD
 
-MOST_FAMILY_WORDS: Final = 12
-"""Words of one family that are looked up."""
 UNKNOWN_FAMILIAR_WORD: Final = -0.5
 """Points of a familiar word that the folded part does not have."""
 OF_SPEAKER: Final = 1.0
@@ -31,44 +30,56 @@ AT_HAND: Final = -1.0
 
 
 def need(pool: LinePool, instruction: str, pinned_words: Collection[str] = ()) -> float:
-    """Return the points of an instruction that may need the folded part. A word that one message has counts 1, a word that more have less.
-
-    Words that are together in one message count as far as they are more than one word: some message has each of them.
-    """
-    number = len(pool.words_of)
+    """Return the points of an instruction that may need the folded part; `MessageWords` says what a word counts."""
     familiar = {word.key for word in familiar_words(instruction)}
-    keys = familiar | {word.key for word in words(instruction)}
-    spelled = {word: key for key in keys for word in _spellings(pool, key)}
-    found = [{spelled[word] for word in said & spelled.keys()} for said in pool.words_of.values()]
-    counts = Counter(key for keys_of_message in found for key in keys_of_message)
-    worth = {
-        key: salience(key)
-        * (1.0 if key in pool.spellings else FAMILY_WORD)
-        * (PINNED_WORD if key in pinned_words else 1.0)
-        * log(number / counts[key])
-        / log(number)
-        for key in counts
-        if number > 1 and distinguishes(counts[key], number)
-    }
-    known = sum(
-        [worth.get(key, 0.0) if key in counts else UNKNOWN_FAMILIAR_WORD * salience(key) for key in sorted(familiar)]
-    )
-    together = max(
-        [sum([worth.get(key, 0.0) for key in sorted(keys_of_message)]) for keys_of_message in found], default=0.0
-    )
+    others = {word.key for word in words(instruction)} - familiar
+    found = MessageWords(pool, (*sorted(others), *sorted(familiar)), pinned_words)
+    known = sum([found.worth.get(key, UNKNOWN_FAMILIAR_WORD * salience(key)) for key in sorted(familiar)])
     return (
         known
-        + max(together - 1.0, 0.0)
+        # Some message has each of the words, so only what is more than one of them counts.
+        + max(found.most_together() - 1.0, 0.0)
         + (OF_SPEAKER if speaks_of_speaker(instruction) else 0.0)
         + (OF_QUESTION if (asks(instruction) or may_ask(instruction)) and not is_errand(instruction) else 0.0)
         + (AT_HAND if is_about_what_is_at_hand(instruction) else 0.0)
     )
 
 
+class MessageWords:
+    """Which messages of the folded part have which words of an instruction, and what these words count.
+
+    A word that one message has counts 1, a word that more have less. A word counts less if the folded part has only words that begin like it, if
+    pinned messages have it, or if it says little in any conversation.
+
+    A word of the folded part that begins like two of the instruction counts for one of them: the word itself if it is one of the two,
+    else the later one of ``keys``.
+    """
+
+    def __init__(self, pool: LinePool, keys: Sequence[str], pinned_words: Collection[str]) -> None:
+        self._pool = pool
+        self._pinned_words = pinned_words
+        in_order = sorted(keys, key=pool.spellings.__contains__)
+        key_of = {word: key for key in in_order for word in _spellings(pool, key)}
+        self._keys_of_messages = [{key_of[word] for word in said & key_of.keys()} for said in pool.words_of.values()]
+        self._counts = Counter(chain.from_iterable(self._keys_of_messages))
+        """By word the number of messages that have it."""
+        self.worth = {key: self._worth(key) for key in self._counts}
+        """By word that some message has its points."""
+
+    def _worth(self, key: str) -> float:
+        """Return the points of a word; 0 if so many messages have it that it distinguishes none."""
+        number, count = len(self._keys_of_messages), self._counts[key]
+        if number == 1 or not distinguishes(count, number):
+            return 0.0
+        points = salience(key) * (1.0 if key in self._pool.spellings else FAMILY_WORD)
+        return points * pinned_factor(key, self._pinned_words) * log(number / count) / log(number)
+
+    def most_together(self) -> float:
+        """Return the points of the words that one message has together, of the message with the most."""
+        return max([sum([self.worth[key] for key in sorted(keys)]) for keys in self._keys_of_messages], default=0.0)
+
+
 def _spellings(pool: LinePool, key: str) -> list[Word]:
     """Return the words of the folded part that spell a word; if there are none, those that begin like it."""
     same = pool.spellings.get(key)
-    if same or len(key) < FAMILY_LETTERS:
-        return list(same or ())
-    family = pool.family(key[:FAMILY_LETTERS], MOST_FAMILY_WORDS)
-    return [word for other in family for word in pool.spellings[other]]
+    return list(same) if same else [word for other in pool.family_of(key) for word in pool.spellings[other]]

@@ -8,14 +8,15 @@ word of the question.
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from enum import Enum
 from functools import cache, partial
 from itertools import accumulate, chain
-from math import inf, log, sqrt
+from math import log, sqrt
 from typing import Final, NamedTuple
 
 from gateway.context import frames
 from gateway.context.choose import fields, rows
-from gateway.context.choose.lookup import distinguishes, neighbour_shares
+from gateway.context.choose.lookup import distinguishes, neighbour_shares, pinned_factor
 from gateway.context.choose.salience import salience
 from gateway.context.choose.title import title_lines
 from gateway.context.count.counter import CountText
@@ -24,7 +25,7 @@ from gateway.context.read.line import SENTENCE
 from gateway.context.read.questions import wants_to_know
 from gateway.context.read.subject import names_a_subject
 from gateway.context.read.words import Word, words
-from gateway.context.weigh.line_pool import FAMILY_LETTERS, LinePool, Passage
+from gateway.context.weigh.line_pool import LinePool, Passage
 from gateway.context.weigh.speakers import answer_factors
 from gateway.context.weights import (
     FAMILY_WORD,
@@ -36,14 +37,12 @@ from gateway.context.weights import (
     LEAST_STATEMENT_WORDS,
     MANY_QUOTE_TOKENS,
     MEANING_WEIGHT,
-    PINNED_WORD,
     USER_FACTOR,
 )
 
-OPENING_TOKENS: Final = 4.0
-"""Tokens of the beginning of another message's line."""
-MOST_FAMILY_WORDS: Final = 12
-"""Words of one family that are searched."""
+ROW_OPENING_TOKENS: Final = 4.0
+"""Approximate tokens with which a row begins: its speaker, or the tool of a result. They are added to the size of every passage, too, so
+that very short ones get no advantage."""
 MOST_WORDS: Final = 200
 """Different words of one question that are searched, the rarest first: a pasted file is not a question."""
 MOST_COMPARED_PASSAGES: Final = 4_000
@@ -66,6 +65,26 @@ class QueryField(NamedTuple):
     """The words of the field that the folded part has, as stems."""
 
 
+class Reach(Enum):
+    """How far below the best score a passage may be and still be quoted."""
+
+    NEAR = "near"
+    """`LEAST_SCORE_SHARE` of the best score, and after `MANY_QUOTE_TOKENS` more: for a question that may get much room."""
+    FAR = "far"
+    """`LEAST_SCORE_SHARE`, in a room for more than `MANY_QUOTE_TOKENS` less. For a history that is many times the room, and where the
+    room itself is the limit."""
+    ALL = "all"
+    """Any score, to fill a rest."""
+
+
+class ScoreShares(NamedTuple):
+    """The shares of the best passage's score that a passage needs to be quoted."""
+
+    least: float
+    after_many: float
+    """The same for a passage that is not among the first `MANY_QUOTE_TOKENS`; 0 if these need no more than others."""
+
+
 def choose(
     pool: LinePool,
     scores: Mapping[Passage, float],
@@ -73,40 +92,48 @@ def choose(
     count: CountText,
     hidden: Collection[int],
     *,
-    many_tokens: float = inf,
-    least_score_share: float | None = None,
+    reach: Reach = Reach.FAR,
 ) -> list[int]:
-    """Choose the best passages of a question, by their `relevance`, and return the positions of their lines.
+    """Choose the best passages of a question, by their `relevance`, and return the positions of their lines in order.
 
-    ``hidden`` has the positions of lines that the model sees anyway or must not see. After ``many_tokens`` a passage needs a
-    higher score; infinite if the folded part is many times the room. ``least_score_share`` is the share of the best score that a
-    passage needs, if not the usual one.
+    With their frame they take at most ``tokens``. ``hidden`` has the positions of lines that the model sees anyway or must not see.
     """
     room = tokens - frames.frame_tokens(frames.QUOTES, count)
     if room <= 0:
         return []
-    if least_score_share is None:
-        takes_lower_scores = pool.dialogue.between_people or (many_tokens == inf and room > MANY_QUOTE_TOKENS)
-        least_score_share = LEAST_SCORE_SHARE_OF_LONG_HISTORY if takes_lower_scores else LEAST_SCORE_SHARE
     skip = frozenset(hidden)
-    return _fitting(pool, _ranked(pool, scores, least_score_share, skip, many_tokens), room, count, skip)
+    ranked = _ranked(pool, scores, skip, _score_shares(pool, room, reach))
+    return _fitting(pool, ranked, room, count, skip)
+
+
+def _score_shares(pool: LinePool, room: int, reach: Reach) -> ScoreShares:
+    """Return the shares of the best score that passages need in ``room`` tokens."""
+    if reach is Reach.ALL:
+        return ScoreShares(0.0, 0.0)
+    is_far = reach is Reach.FAR
+    takes_lower_scores = pool.dialogue.between_people or (is_far and room > MANY_QUOTE_TOKENS)
+    least = LEAST_SCORE_SHARE_OF_LONG_HISTORY if takes_lower_scores else LEAST_SCORE_SHARE
+    return ScoreShares(least, 0.0 if is_far else LEAST_SCORE_SHARE_AFTER_MANY)
 
 
 def _ranked(
-    pool: LinePool, scores: Mapping[Passage, float], least: float, hidden: frozenset[int], many_tokens: float
+    pool: LinePool, scores: Mapping[Passage, float], hidden: frozenset[int], shares: ScoreShares
 ) -> list[Passage]:
-    """Return the passages with at least this share of the best score, the best first. After ``many_tokens`` a passage needs
-    `LEAST_SCORE_SHARE_AFTER_MANY`."""
+    """Return the passages with at least these shares of the best score, the best first, of equals the newest."""
     best = max(scores.values(), default=0.0)
     ranked = sorted(
-        (passage for passage, score in scores.items() if score >= least * best),
+        (passage for passage, score in scores.items() if score >= shares.least * best),
         key=lambda passage: (-scores[passage], -passage.start),
     )
     totals = accumulate(
         sum([pool.lines[position].size + 1 for position in each if position not in hidden]) for each in ranked
     )
-    higher = LEAST_SCORE_SHARE_AFTER_MANY * best
-    return [each for each, total in zip(ranked, totals, strict=True) if total <= many_tokens or scores[each] >= higher]
+    after_many = shares.after_many * best
+    return [
+        each
+        for each, total in zip(ranked, totals, strict=True)
+        if total <= MANY_QUOTE_TOKENS or scores[each] >= after_many
+    ]
 
 
 def _fitting(
@@ -130,10 +157,11 @@ def _fitting(
         left = _add_by_estimate(pool, ranked, chosen, left, hidden=hidden, title_of=title_of)
         spent = size(len(chosen))
         if spent > room:
-            # The size grows with the number of passages, so the largest number that fits is found by bisection.
+            # The size grows with the number of passages. Of the numbers from 0 on, as many as `bisect_right` returns fit; the last of these
+            # is the largest number that fits.
             del chosen[bisect_right(range(len(chosen)), room, key=size) - 1 :]
             spent = size(len(chosen))
-        if room - spent - left < OPENING_TOKENS or not chosen:
+        if room - spent - left < ROW_OPENING_TOKENS or not chosen:
             break
         # The estimate was too high: the room that is left is filled in another round.
         left = float(room - spent)
@@ -161,13 +189,13 @@ def _add_by_estimate(
         opening = 0.0
         if message not in opened:
             new.update([position for position in title_of(message) if position not in hidden])
-            opening = OPENING_TOKENS
+            opening = ROW_OPENING_TOKENS
         cost = opening + sum([pool.lines[position].size + 1 for position in sorted(new)])
         if cost <= left:
             chosen.append((passage, sorted(new)))
             opened.add(message)
             left -= cost
-        elif left < OPENING_TOKENS:
+        elif left < ROW_OPENING_TOKENS:
             break
     return left
 
@@ -177,6 +205,7 @@ def relevance(
     query: str,
     pinned_words: Collection[str] = (),
     nearness: Nearness | None = None,
+    *,
     certain: bool = False,
 ) -> dict[Passage, float]:
     """Return the relevance of passages to a question: scores of their own words and those of neighbouring messages.
@@ -190,24 +219,20 @@ def relevance(
     query_words = [word for word in words(query) if word.key not in pool.dialogue.role_of_name]
     word_weights = _word_weights(pool, query_words, pinned_words)
     query_fields = _query_fields(pool, query_words, pinned_words)
-    wants = certain or wants_to_know(query) or instructs(query)
-    if not wants and len(word_weights.keys() & {word.key for word in query_words}) < LEAST_STATEMENT_WORDS:
-        return {}
     least = 0.0
-    if not wants:
+    is_asked = certain or wants_to_know(query) or instructs(query)
+    if not is_asked:
+        if len(word_weights.keys() & {word.key for word in query_words}) < LEAST_STATEMENT_WORDS:
+            return {}
         least = LEAST_STATEMENT_SHARE * (sum(word_weights.values()) + sum([each.weight for each in query_fields]))
     own_scores = _word_scores(pool, _terms_of_words(pool, word_weights, query_fields))
-    if nearness is not None and wants:
+    if nearness is not None and is_asked:
         weight = MEANING_WEIGHT * _full_weight(pool, query_words, pinned_words)
         for passage, near in _nearness_of_passages(pool, query, nearness).items():
             own_scores[passage] = own_scores.get(passage, 0.0) + weight * near
-    best: dict[int, float] = {}
-    for passage, score in own_scores.items():
-        index = pool.message_of[passage.start]
-        best[index] = max(best.get(index, 0.0), score)
-    if max(best.values(), default=0.0) <= least:
+    if max(own_scores.values(), default=0.0) <= least:
         return {}
-    return _with_neighbours(pool, own_scores, best, answer_factors(query, pool.dialogue))
+    return _with_neighbours(pool, own_scores, answer_factors(query, pool.dialogue))
 
 
 def _word_scores(pool: LinePool, terms_of_words: Mapping[Word, Sequence[tuple[Term, float]]]) -> dict[Passage, float]:
@@ -244,7 +269,7 @@ def _full_weight(pool: LinePool, query_words: Iterable[Word], pinned_words: Coll
     total = len(pool.lines)
     counts = {word.key: pool.count(word.key) for word in query_words}
     return sum(
-        _squared_rarity(max(number, 1), total) * (PINNED_WORD if key in pinned_words else 1.0)
+        _squared_rarity(max(number, 1), total) * pinned_factor(key, pinned_words)
         for key, number in counts.items()
         if distinguishes(number, total)
     )
@@ -258,12 +283,12 @@ def _word_weights(pool: LinePool, query_words: Iterable[Word], pinned_words: Col
     for word in query_words:
         number = pool.count(word.key)
         if number and distinguishes(number, total):
-            weights[word.key] = _squared_rarity(number, total) * (PINNED_WORD if word.key in pinned_words else 1.0)
+            weights[word.key] = _squared_rarity(number, total) * pinned_factor(word.key, pinned_words)
     if len(weights) > MOST_WORDS:
         weights = dict(sorted(weights.items(), key=lambda item: -item[1])[:MOST_WORDS])
     for word in query_words:
-        if len(word.key) >= FAMILY_LETTERS and len(weights) <= 2 * MOST_WORDS:
-            for other in pool.family(word.key[:FAMILY_LETTERS], MOST_FAMILY_WORDS):
+        if len(weights) <= 2 * MOST_WORDS:
+            for other in pool.family_of(word.key):
                 weight = FAMILY_WORD * _squared_rarity(pool.count(other), total)
                 if weight > weights.get(other, 0.0):
                     weights[other] = weight
@@ -279,13 +304,14 @@ def _query_fields(pool: LinePool, query_words: Collection[Word], pinned_words: C
     for word in query_words:
         if not word.ordinary or not distinguishes(pool.count(word.key), total):
             continue
-        factor = FIELD_WORD * (PINNED_WORD if word.key in pinned_words else 1.0)
+        factor = FIELD_WORD * pinned_factor(word.key, pinned_words)
         for field in fields.fields_of(word.key):
             stems = tuple([key for key in fields.stems_of(field) if key in pool.spellings])
             number = sum(map(pool.count, stems))
             if number and distinguishes(number, total):
-                weight = max(factor * _squared_rarity(number, total), found[field].weight if field in found else 0.0)
-                found[field] = QueryField(field, weight, stems)
+                weight = factor * _squared_rarity(number, total)
+                if field not in found or weight > found[field].weight:
+                    found[field] = QueryField(field, weight, stems)
     return list(found.values())
 
 
@@ -310,34 +336,42 @@ def _squared_rarity(number: int, total: int) -> float:
 
 
 def _with_neighbours(
-    pool: LinePool, own_scores: Mapping[Passage, float], best: Mapping[int, float], role_factors: Mapping[str, float]
+    pool: LinePool, own_scores: Mapping[Passage, float], role_factors: Mapping[str, float]
 ) -> dict[Passage, float]:
     """Add to each passage its share of the best scores of neighbouring messages, multiply by the factor of its speaker, and
     divide by the square root of its size."""
-    order, rank = pool.order, pool.rank
-    best_by_rank = {rank[index]: score for index, score in best.items()}
-    shares = neighbour_shares(best_by_rank, len(order))
-    if pool.has_many_calls:
-        # Hundreds of calls may be between two messages without calls. So these are neighbours of each other, too.
-        ranks = [rank[index] for index in pool.messages_without_calls]
-        best_by_number = {number: best_by_rank[at] for number, at in enumerate(ranks) if at in best_by_rank}
-        for number, share in neighbour_shares(best_by_number, len(ranks)).items():
-            shares[ranks[number]] = max(share, shares.get(ranks[number], 0.0))
+    best_by_rank: dict[int, float] = {}
+    for passage, score in own_scores.items():
+        rank = pool.rank[pool.message_of[passage.start]]
+        best_by_rank[rank] = max(best_by_rank.get(rank, 0.0), score)
+    shares = _neighbour_shares_by_rank(pool, best_by_rank)
     scores: dict[Passage, float] = {}
-    envelope = pool.envelope
-    for at in best_by_rank.keys() | shares.keys():
-        index, share = order[at], shares.get(at, 0.0)
-        factor = role_factors.get(pool.readings[index].role, 1.0)
-        tells_findings = pool.has_many_calls and pool.readings[index].role == "assistant"
+    for rank in best_by_rank.keys() | shares.keys():
+        index, share = pool.order[rank], shares.get(rank, 0.0)
+        role = pool.readings[index].role
+        factor = role_factors.get(role, 1.0)
+        tells_findings = pool.has_many_calls and role == "assistant"
         for passage in pool.passages(index):
-            if envelope.issuperset(passage):
+            if pool.envelope.issuperset(passage):
                 continue
             score = (own_scores.get(passage, 0.0) + share) * factor
             if tells_findings and pool.lines[passage.start].kind is SENTENCE:
                 score *= USER_FACTOR
             if score > 0.0:
-                scores[passage] = score / sqrt(pool.size(passage) + OPENING_TOKENS)
+                scores[passage] = score / sqrt(pool.size(passage) + ROW_OPENING_TOKENS)
     return scores
+
+
+def _neighbour_shares_by_rank(pool: LinePool, best_by_rank: Mapping[int, float]) -> dict[int, float]:
+    """Return by rank of a message what its passages get from its neighbours, whose best scores are given by rank."""
+    shares = neighbour_shares(best_by_rank, len(pool.order))
+    if pool.has_many_calls:
+        # Hundreds of calls may be between two messages without calls. So these are neighbours of each other, too.
+        ranks = [pool.rank[index] for index in pool.messages_without_calls]
+        best_by_number = {number: best_by_rank[rank] for number, rank in enumerate(ranks) if rank in best_by_rank}
+        for number, share in neighbour_shares(best_by_number, len(ranks)).items():
+            shares[ranks[number]] = max(share, shares.get(ranks[number], 0.0))
+    return shares
 
 
 def render(pool: LinePool, positions: Sequence[int]) -> str:

@@ -21,6 +21,9 @@ from gateway.wire.message import Message, media_parts, texts, tool_calls
 Basis = Literal["exact", "anchor", "estimate"]
 
 
+ANCHOR_ERROR: Final = 0.002
+"""Relative error of a bill as the count of the messages that it was for. Chosen: only what a template writes at the end of a request is
+not counted again."""
 LEARNED_ERROR: Final = 0.05
 """Relative error of a count that was corrected by an earlier bill."""
 
@@ -66,7 +69,7 @@ def count_request(
     if anchor is not None and 0 < anchor.covered <= len(request.messages):
         new = sum(map(cost, request.messages[anchor.covered :]))
         total = max(anchor.billed + fixed - anchor.fixed + new, 1)
-        error = 0.002 + row.error * new / total
+        error = ANCHOR_ERROR + row.error * new / total
         return TokenCount(max(total - fixed, 0), fixed, "anchor", error, bounded)
     messages = sum(map(cost, request.messages)) + cross_message_tokens(request.messages, family, memory)
     sure = row.exact and ratio == 1.0 and not bounded

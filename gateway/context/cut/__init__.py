@@ -4,8 +4,8 @@ In the order of use:
 
 - `turns`: the turns and steps of the messages. `units`: the smallest parts that are kept or folded, and the values of a cut.
 - `budget`, `policy`, `rungs`: how much room there is, what the operator wants, and how strict the fold is.
-- `source`: all these together, with what each message costs. `layout`: everything that is decided before a text is written. `lay_out`: make
-  the layout of a source. It calls the files below.
+- `source`: all these together, with what each message costs. `layout`: everything that is decided before a text is written.
+- `cutting`: the entrance: make the layout of a source. It calls the files below.
 - `replay`: the conversation's growth, unit by unit. `next_cut`: the cut that follows when the room is full.
 - `cost_sums`, `unit_limits`, `result_limits`: what a cut costs, how large one unit may be, and how large an old result.
 - `shares`, `calling`: how the room is shared, and whether tools are called often.

@@ -14,10 +14,14 @@ class CostSums:
     def __init__(self, units: Sequence[Unit], room: Room) -> None:
         self.units = units
         self.room = room
-        self.limit = old_unit_limit(room)
-        self.full = _running_sums([unit.cost for unit in units], self.limit)
-        self.trimmed = _running_sums([unit.trimmed_cost for unit in units], self.limit)
-        self.stubbed = _running_sums([unit.stubbed_cost for unit in units], self.limit)
+        self.old_unit_limit = old_unit_limit(room)
+        self.full = _running_sums([unit.cost for unit in units], self.old_unit_limit)
+        """By position of a unit the tokens of all units before it in full, none with more than an old unit may have; one more number than
+        units."""
+        self.trimmed = _running_sums([unit.trimmed_cost for unit in units], self.old_unit_limit)
+        """The same of trimmed units."""
+        self.stubbed = _running_sums([unit.stubbed_cost for unit in units], self.old_unit_limit)
+        """The same of stubbed units."""
         self.turn_starts: list[int] = []
         """The first unit of each turn."""
         self.turn_start_of: list[int] = []
@@ -69,7 +73,7 @@ class CostSums:
         change = stubs + trims - self.full[trims_end]
         question = self.question_of[first] if self.units else -1
         if 0 <= question < first:  # the cut is inside a turn, whose question is kept
-            change += min(self.units[question].cost, self.limit)
+            change += min(self.units[question].cost, self.old_unit_limit)
         return change
 
     def has_agent_at(self, newest: int) -> bool:
@@ -83,6 +87,7 @@ class CostSums:
         return max(self.full[newest + 1] / max(self.requests[newest], 1), 1.0)
 
     def too_many_turns(self, cut: Cut, newest: int) -> bool:
+        """Return whether a cut keeps more turns than the operator allows."""
         most = self.room.max_turns
         return most is not None and self.units[newest].turn - self.units[cut.first_kept].turn >= max(most, 1)
 

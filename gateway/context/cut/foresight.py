@@ -5,12 +5,12 @@ until the cut moves. Real growth is coarser and moves the cut at least as far.
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from gateway.context.cut import replay
-from gateway.context.cut.lay_out import layout_of
+from gateway.context.cut.cutting import layout_of
 from gateway.context.cut.layout import Layout
 from gateway.context.cut.next_cut import kept_after_cut
 from gateway.context.cut.source import Source
@@ -36,6 +36,17 @@ class SummaryGoal(msgspec.Struct, frozen=True):
     replaced_tokens: int
 
 
+class Move(NamedTuple):
+    """The next move of a cut, if the conversation grows in a certain way."""
+
+    first_kept: int
+    """The first unit that is kept after it."""
+    grown: float
+    """Tokens by which the conversation grows before it."""
+    kept: float
+    """The most tokens of units that are kept right after it."""
+
+
 def messages_before_cut(source: Source) -> int:
     """Return the number of messages before the cut; 0 when nothing is folded. A usable summary covers no more."""
     layout = layout_of(source)
@@ -53,50 +64,68 @@ def next_summary(source: Source, covered: int) -> SummaryGoal | None:
     if covered > cut:
         return None
     is_late = _cost_between(layout, covered, cut) > LATE_SHARE * layout.room.free
-    covers = cut if is_late else _messages_before(layout, _next_cut(layout))
+    covers = cut if is_late else _messages_before(layout, _first_certainly_kept(layout))
     if _cost_between(layout, covered, covers) < max(LEAST_SHARE * layout.room.free, 1):
         return None
     return SummaryGoal(covers, _cost_between(layout, 0, covers))
 
 
-def _next_cut(layout: Layout) -> int:
+def _first_certainly_kept(layout: Layout) -> int:
     """Return the first unit that the next cut certainly keeps. 0 when this is unknown, or when the next cut also folds many
     messages that are still to come: a later summary can cover them.
 
     The cut moves when the room is used up or, with a limit of turns, when there are too many. The earlier of the two cuts
     is certain.
     """
-    units, room, cut = layout.units, layout.room, layout.cut
-    if not units:
+    units = layout.units
+    moves = [move for move in (_move_by_size(layout), _move_by_turns(layout)) if move is not None] if units else []
+    if not moves:
         return 0
-    step = max(int(room.free * GROWTH_STEP), 1)
-    first, steps = _next_move(layout, _growth(layout, [step] * MOST_STEPS))
-    if first:
-        # The last step moved the cut too far: repeat it in small steps.
-        small = max(step // FINE_STEPS, 1)
-        first, _ = _next_move(layout, _growth(layout, [step] * (steps - 1) + [small] * 3 * FINE_STEPS))
-    grown, kept = float(steps * step), kept_after_cut(room)
-    mean_turn = sum(unit.cost for unit in units) / len({unit.turn for unit in units})
-    if room.max_turns is not None:
-        new_turns = [_new_turn(layout, number, 1) for number in range(1, room.max_turns + 2)]
-        limited, turns = _next_move(layout, new_turns)
-        if limited and (not first or limited < first):
-            first, grown = limited, turns * mean_turn
-            kept = min(kept, room.max_turns * room.low_water * mean_turn)
+    move = min(moves, key=lambda move: move.first_kept)
     # The current question may stay current until then: cover nothing after the start of the current turn or, if the cut is
     # inside this turn, nothing of its newest step.
     current = next(position for position, unit in enumerate(units) if unit.turn == units[-1].turn)
-    certain = min(first, current if current > cut.first_kept else len(units) - 1)
-    if first == certain:
+    certain = min(move.first_kept, current if current > layout.cut.first_kept else len(units) - 1)
+    if certain == move.first_kept:
         return certain
     # The conversation may grow by several turns instead of one. Then the cut folds all but the newest of them. It keeps
     # whole turns only, so it may fold one more small turn.
-    one_more = mean_turn if mean_turn <= LEAST_SHARE * room.free else 0.0
-    uncovered = sum(unit.cost for unit in units[certain:]) + grown - kept + one_more
-    return certain if uncovered <= LATE_SHARE * room.free else 0
+    mean_turn = _mean_turn(layout)
+    one_more = mean_turn if mean_turn <= LEAST_SHARE * layout.room.free else 0.0
+    uncovered = sum(unit.cost for unit in units[certain:]) + move.grown - move.kept + one_more
+    return certain if uncovered <= LATE_SHARE * layout.room.free else 0
 
 
-def _next_move(layout: Layout, growth: Sequence[Unit]) -> tuple[int, int]:
+def _move_by_size(layout: Layout) -> Move | None:
+    """Return the move when the room is used up by new steps; None without one."""
+    room = layout.room
+    step = max(int(room.free * GROWTH_STEP), 1)
+    first, steps = _first_move(layout, _growth(layout, [step] * MOST_STEPS))
+    if first:
+        # The last step moved the cut too far: repeat it in small steps.
+        small = max(step // FINE_STEPS, 1)
+        first, _ = _first_move(layout, _growth(layout, [step] * (steps - 1) + [small] * 3 * FINE_STEPS))
+    return Move(first, steps * step, kept_after_cut(room)) if first else None
+
+
+def _move_by_turns(layout: Layout) -> Move | None:
+    """Return the move when there are too many turns; None without a limit."""
+    room = layout.room
+    if room.max_turns is None:
+        return None
+    new_turns = [_new_turn(layout, number, 1) for number in range(1, room.max_turns + 2)]
+    first, turns = _first_move(layout, new_turns)
+    mean_turn = _mean_turn(layout)
+    kept = min(kept_after_cut(room), room.max_turns * room.low_water * mean_turn)
+    return Move(first, turns * mean_turn, kept) if first else None
+
+
+def _mean_turn(layout: Layout) -> float:
+    """Return the tokens of a turn on average."""
+    return sum(unit.cost for unit in layout.units) / len({unit.turn for unit in layout.units})
+
+
+def _first_move(layout: Layout, growth: Sequence[Unit]) -> tuple[int, int]:
     """Return the first kept unit after the cut's first move under this growth, and the number of new units before the
     move. Zeros when it does not move."""
     cuts = replay.replay([*layout.units, *growth], layout.room)[len(layout.units) :]

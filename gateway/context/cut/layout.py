@@ -35,16 +35,17 @@ class Layout(msgspec.Struct, frozen=True):
     tight: bool = False
     """Whether the cut moved with this request and moves again with the next: then the digest may fill the room."""
     has_agent: bool = False
-    """Whether the conversation is an agent's: calls and results are a large part of it."""
+    """Whether the conversation is an agent's: calls and results are a large part of it. `LinePool.has_many_calls` is another question: whether
+    they are a large part of what is folded."""
     autonomous: bool = False
-    """Whether the agent works on its own between two messages of the user."""
+    """Whether the agent works on its own between two messages of the user: the conversation has many results for each turn."""
     set_aside: tuple[int, ...] = ()
     """Indices of messages after the cut that are left out of this request and may be quoted: they make room for the
     quotes of the current question."""
 
     @property
     def question(self) -> tuple[int, ...]:
-        """Indices of the user messages of the current turn."""
+        """Indices of the user messages of the newest turn that has some: for them lines are quoted."""
         return self.questions[-1].indices if self.questions else ()
 
     @property

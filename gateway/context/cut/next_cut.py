@@ -17,8 +17,8 @@ from gateway.context.cut.shares import (
     LEAST_DIGEST_ROOM,
     LEAST_DIGEST_SHARE,
     LEAST_GROWTH_REQUESTS,
-    LEAST_QUOTE_TOKENS,
     LEAST_ROOM_TO_GROW,
+    LEAST_TIGHT_QUOTE_TOKENS,
     LONG_MESSAGE_REQUESTS,
     Shares,
 )
@@ -42,8 +42,8 @@ user costs 1.11 and 1.16 times what it costs without its oldest half (GPT-5.6, l
 REPLY_AND_NEW_QUESTION_SHARE: Final = 0.85
 """Share of the free room that this reply and the new question may take together; the digest needs the rest. Counted in 360 made-up chats (rooms of
 1,600 to 20,000 tokens, questions of 5 to 90 % and replies of 5 to 100 % of them): without this limit a third of the folds had no digest, and 46
-lost the user's wish, with it 14; as many replies stay whole. With 0.95 the reply fills the room more often, with 0.7 fewer replies stay.
-"""
+lost the user's wish, with it 14; as many replies stay whole. With 0.95 the reply fills the room more often, with 0.7 fewer replies stay. `QUESTION_AND_STEP_SHARE` of `unit_limits` is another limit with
+the same value: what exceeds that one is shortened, what exceeds this one is folded."""
 LEAST_REPLY_ROOM: Final = 1500
 """Tokens of free room from which on this reply is kept. In a smaller room the digest needs its place: at a tenth of the histories of
 customer service (rooms of some hundred tokens), 6 to 10 % less of what later calls use was left beside a reply."""
@@ -182,7 +182,7 @@ def _with_shares(sums: CostSums, cut: Cut, newest: int, limit: int, quotes: int 
     if small := _small_digest(sums, newest, left + max(unspent - small_quotes, 0), shares):
         return replace(cut, digest_tokens=small, quote_tokens=small_quotes)
     tight_quotes = int(most * shares.tight_quotes)
-    tight_quotes = tight_quotes if tight_quotes >= LEAST_QUOTE_TOKENS else 0
+    tight_quotes = tight_quotes if tight_quotes >= LEAST_TIGHT_QUOTE_TOKENS else 0
     digest = left + max(unspent - tight_quotes, 0)
     return replace(cut, digest_tokens=digest, quote_tokens=tight_quotes, tight=True)
 

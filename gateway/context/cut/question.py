@@ -11,7 +11,11 @@ more than this factor is sent whole."""
 
 
 def question_of(source: Source) -> tuple[int, ...]:
-    """Return the user messages of the current turn, by index; empty without one."""
+    """Return the user messages of the current turn, by index; empty without one. They are the messages that stay whole if that is possible.
+
+    Of a turn without user messages it is the last one that the user wrote at all. `Layout.question`, for which lines are quoted, is the newest
+    unit with user messages: nearly always the same.
+    """
     turn = source.structure.current
     if turn is not None and turn.user:
         return turn.user

@@ -36,11 +36,11 @@ class Replay(NamedTuple):
 
 def replay(units: Sequence[Unit], room: Room) -> list[Cut]:
     """Return the cut after each unit, as the conversation grew."""
-    return list(grow(units, room, None).cuts)
+    return list(continue_replay(None, units, room).cuts)
 
 
-def grow(units: Sequence[Unit], room: Room, earlier: Replay | None) -> Replay:
-    """Replay a conversation's growth, or continue ``earlier``, a replay of its beginning in the same room.
+def continue_replay(earlier: Replay | None, units: Sequence[Unit], room: Room) -> Replay:
+    """Continue ``earlier``, a replay of a conversation's beginning in the same room; without one, replay all its growth.
 
     The last unit of ``earlier`` is replayed again: it ended a request then, and may not end one now. A replay of other
     units is not used.

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -24,6 +24,14 @@ take more than about 2 s."""
 _WITH_IDS: Final = RESULT_ROLES | {"assistant"}
 
 
+class MessageCost(NamedTuple):
+    """The tokens of a message."""
+
+    without_ids: int
+    """Without the ids of its calls."""
+    with_ids: int
+
+
 class Source(msgspec.Struct, frozen=True, dict=True):  # cached properties need a dict
     """The input of a fold."""
 
@@ -39,9 +47,8 @@ class Source(msgspec.Struct, frozen=True, dict=True):  # cached properties need 
     memory: Memory = msgspec.field(default_factory=Memory)
     """The cache of everything that is computed from these messages."""
 
-    _costs_by_id: dict[int, tuple[Message, int, int]] = {}
-    """By a message's ``id``: the message, and its cost without and with call ids. The message is kept alive, so that no
-    other one gets the same ``id``."""
+    _costs_by_id: dict[int, tuple[Message, MessageCost]] = {}
+    """By a message's ``id``: the message and its cost. The message is kept alive, so that no other one gets the same ``id``."""
     layouts: dict[tuple[Rung, Budget, Policy], Layout] = {}
     """The layouts so far (`layout_of`). A summary does not move the cut, so a copy of this source with a summary shares them."""
 
@@ -59,13 +66,13 @@ class Source(msgspec.Struct, frozen=True, dict=True):  # cached properties need 
 
     def cost_without_ids(self, message: Message) -> int:
         """Return the tokens of a message, without the ids of its calls."""
-        return self._costs_of(message)[1]
+        return self._cost_of(message).without_ids
 
     def cost(self, message: Message) -> int:
         """Return the tokens of a message, with the ids of its calls: some servers write them into the prompt."""
-        return self._costs_of(message)[2]
+        return self._cost_of(message).with_ids
 
-    def _costs_of(self, message: Message) -> tuple[Message, int, int]:
+    def _cost_of(self, message: Message) -> MessageCost:
         entry = self._costs_by_id.get(id(message))
         if entry is None:
             cached, name = facts_of(message).costs_with_ids, self.counter.name
@@ -74,11 +81,11 @@ class Source(msgspec.Struct, frozen=True, dict=True):  # cached properties need 
                 costs = self._count(message)
                 if name:
                     cached[name] = costs
-            entry = self._costs_by_id[id(message)] = message, *costs
-        return entry
+            entry = self._costs_by_id[id(message)] = message, MessageCost(*costs)
+        return entry[1]
 
     def _count(self, message: Message) -> tuple[int, int]:
-        """Count the tokens of a message without and with its call ids."""
+        """Count the tokens of a message without and with its call ids, as a message's facts keep them."""
         cost = self.counter.message(message)
         return cost, cost + id_tokens(message, self.counter.text)
 

@@ -22,7 +22,9 @@ LOW_GROWTH_SHARE: Final = 0.5
 """Share of the tokens by which a conversation surely grew. If its bill grew by less (less twice the count's error), the bill
 leaves something out."""
 LEAST_GROWN_TOKENS: Final = 128
-"""Tokens. If a conversation grew by less, or by less than a fiftieth of its bill, its bill proves nothing."""
+"""Tokens. If a conversation grew by less, its bill proves nothing."""
+LEAST_GROWN_DIVISOR: Final = 50
+"""Divisor of the bill before: if a conversation grew by less than this part of it, its bill proves nothing either."""
 EQUAL_SHARE: Final = 0.05
 """Share by which two equal sizes may differ, of different templates."""
 EQUAL_SHARE_OF_NEWEST: Final = 0.25
@@ -87,7 +89,7 @@ def has_stopped_growing(sent: "SentCount", billed: int, before: LastRequest | No
     if before is None or not before.anchored or sent.folded:
         return False
     grown = sent.least_from(before.anchored, results=before.full)
-    if grown < max(LEAST_GROWN_TOKENS, before.billed // 50):
+    if grown < max(LEAST_GROWN_TOKENS, before.billed // LEAST_GROWN_DIVISOR):
         return False
     return billed - before.billed < LOW_GROWTH_SHARE * sent.sure_share * grown
 

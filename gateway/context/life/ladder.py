@@ -17,7 +17,7 @@ from gateway.context.cut.rungs import RUNGS
 from gateway.context.life.attempt import Attempt
 from gateway.context.life.refusal_numbers import stated_prompt
 from gateway.context.life.replies import Numbers, OutputLimit, StatedNumbers, ThinkingRejected
-from gateway.context.life.task import Task
+from gateway.context.life.task import LEAST_OUTPUT, Task
 from gateway.context.write.draft import Step
 from gateway.context.write.folding import fold_conversation
 from gateway.wire.format import Conversation, Edits
@@ -95,7 +95,7 @@ def _lower_output(task: Task, attempt: Attempt, limit: int | None) -> Attempt | 
         # The limit may be the whole window ("cannot be greater than max_model_len"): leave the prompt its place.
         left = min(left, limit - attempt.prompt if limit > attempt.prompt else limit)
     target = min(left, current - 1)
-    return _with_output(task, attempt, target) if target >= 16 else None
+    return _with_output(task, attempt, target) if target >= LEAST_OUTPUT else None
 
 
 def _without_thinking(task: Task, attempt: Attempt) -> Attempt | None:

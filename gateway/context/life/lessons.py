@@ -29,6 +29,9 @@ LEAST_ANCHOR_SHARE: Final = 0.4
 """Share of the window. The last bill of a conversation is read and stored only if it is larger, because finding it needs a
 hash of every message."""
 
+FULL_BILL_SHARE: Final = 0.9
+"""Share of our count of a request, from which a bill is for all of it, also for tool results. Chosen: less than a usual result is missing."""
+
 
 class Sent(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt as it was sent. All sizes are tokens."""
@@ -224,7 +227,7 @@ def _lessons_of_whole_bill(sent: Sent, bill: BilledPrompt, *, limit_unknown: boo
     if not count.has_upper_bounds:
         found.append(_comparison(sent, bill))
     if not count.folded and count.messages and bill.prompt > LEAST_ANCHOR_SHARE * sent.window:
-        full = bill.prompt >= 0.9 * count.counted
+        full = bill.prompt >= FULL_BILL_SHARE * count.counted
         covered, name = len(count.messages), sent.conversation
         found.append(ConversationBilled(sent.scope, name, Anchor(covered, bill.prompt, sent.fixed)))
         found.append(

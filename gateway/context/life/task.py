@@ -24,6 +24,11 @@ DEFAULT_RESERVE: Final = 4096
 """Tokens kept for an answer without a limit of its own, at most. Chosen: most answers are shorter; see `RESERVE_DIVISOR`."""
 RESERVE_DIVISOR: Final = 4
 """Divisor: at most one part in so many of the window is kept for an answer without a limit of its own. Chosen for small windows."""
+LEAST_OUTPUT: Final = 16
+"""Tokens. No output limit is lowered below this: OpenAI's Responses refuses less
+(*Expected a value >= 16*: https://github.com/vectorize-io/hindsight/issues/58)."""
+SMALL_WINDOW_DIVISOR: Final = 8
+"""Divisor: in a small window the output may be lowered to one part in so many of it, below the configured ``min_output``."""
 MOST_OVERCOUNT: Final = 0.6
 """Share of an estimate by which it may be too high, at most. Chosen: with more, nothing would ever be refused."""
 OVERCOUNT_PER_ERROR: Final = 1.5
@@ -93,7 +98,7 @@ class Task(msgspec.Struct, frozen=True):
 
     def least_output(self, window: int) -> int:
         """Return the smallest output that an answer needs; never more than the client's limit."""
-        least = min(self.min_output, max(window // 8, 16))
+        least = min(self.min_output, max(window // SMALL_WINDOW_DIVISOR, LEAST_OUTPUT))
         return min(least, self.output_limit) if self.output_limit is not None else least
 
     def messages_of(self, attempt: Attempt) -> tuple[Message, ...]:

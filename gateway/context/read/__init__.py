@@ -3,8 +3,8 @@
 - `lines`: split a message. `line`: one line. `sentences`, `records`, `calls`: the lines of what people write, of JSON and of calls.
   `pasted`: what a message quotes from elsewhere.
 - `words`: the words of a line that can be facts.
-- `cues`, `instructions`, `wishes`, `learned`: whether a sentence asks or reports an error, whether it instructs, and whether it is a wish for all
-  later turns.
+- `questions`, `question_words`, `instructions`: whether a text asks, and whether it instructs. `errors`: whether a row reports an error.
+- `cues`, `wishes`, `learned`: how binding a sentence is, and whether it is a wish for all later turns.
 - `self_words`: how often each of two speakers says *I* and *my*.
 - `subject`: whether a message names what it is about. `familiar`: its words for what its reader knows already.
 """

@@ -1,4 +1,4 @@
-"""Cues in a sentence: whether it is binding for later turns, of whom it speaks, or whether it reports an error.
+"""Cues in a sentence: how binding it is for later turns, and whether it speaks of its speaker or to the other one.
 
 A binding sentence is recognised by its words: it is no question, and it speaks of the speaker, of all times, of conditions or
 of duty. The words below are function words of many languages (modal verbs, quantifiers, adverbs, pronouns). They belong to no
@@ -6,7 +6,6 @@ subject. A binding sentence without these words still has the worth of a user's 
 """
 
 import re
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from gateway.context.read.questions import asks
@@ -55,6 +54,8 @@ _SELF_WORDS: Final = (
     " nosotros nuestro nuestra io mio mia noi eu meu minha nós я мой моя мы наш ik mijn wij ons jag min vi jeg ja mój benim biz أنا मैं मेरा मेरी"
 )
 SELF: Final = frozenset(_SELF_WORDS.split())
+"""*I*, *my* and the like in all languages at once. `self_words` has more of them, because there only the words of one language count: the
+Polish *i* (*and*) and *ma* (*has*) would be wrong here."""
 _SELF_UNSPACED: Final = re.compile("我|私|僕|(?<![가-힣])(?:저[는도를]?|나[는도를]?|난|제가?|내가?)(?![가-힣])")
 """Korean words are whole words here: *now* (이제) and *evening* (저녁) have the letters of *my* and *I*."""
 _OTHER_WORDS: Final = (
@@ -62,18 +63,10 @@ _OTHER_WORDS: Final = (
     " ci tuo tua você vocês seu sua ты тебя тебе вы вас вам твой ваш jij je jou jouw sen sana siz"
 )
 OTHER: Final = frozenset(_OTHER_WORDS.split())
+"""*You*, *your* and the like in all languages at once."""
 _OTHER_UNSPACED: Final = re.compile("你|您|あなた|君|당신|너는|네가")
 _TOKEN: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _LETTERS: Final = bytes(code if code in b"abcdefghijklmnopqrstuvwxyz'" else ord(" ") for code in range(256))
-# Each is searched separately: in lines of some hundred characters this is twenty times faster than one joint
-# expression.
-_ERROR_WORDS: Final = (
-    "error exception traceback fatal panic abort denied refused rejected invalid cannot can't unable undefined unexpected timeout timedout"
-    " unauthorized unauthorised forbidden conflict overflow segfault killed insufficient missing warning assert"
-    " fehler fehlgeschlagen erreur échec fallo falló errore ошибка 错误 失败 エラー 失敗 오류"
-)
-_ERRORS: Final = (*_ERROR_WORDS.split(), "not found", "no such", "time out", "timed out")
-_FAILURE: Final = re.compile(r"fail(?:ed|ure|s|ing)?\b|erro\b")
 
 
 STATEMENT_POINTS: Final = 0.6
@@ -144,17 +137,3 @@ def speaks_to_other(text: str) -> bool:
 
 def _tokens(text: str) -> list[str]:
     return _TOKEN.findall(text.lower().replace("’", "'"))
-
-
-def reports_error(line: str, error_words: Sequence[str] = _ERRORS) -> bool:
-    """Return whether a line of output reports an error: it has one of the given words, or a word of failure."""
-    low = line.lower()
-    if any([error in low for error in error_words]):
-        return True
-    return ("fail" in low or "erro" in low) and _FAILURE.search(low) is not None
-
-
-def errors_in(text: str) -> Sequence[str]:
-    """Return the error words in a whole text; its lines have no others. In a text with escapes all are possible."""
-    low = text.lower()
-    return _ERRORS if "\\u" in low else [error for error in _ERRORS if error in low]

@@ -39,6 +39,7 @@ REACH: Final = 2
 _SPEAKER: Final = (SELF | POSSESSIVE) - {"me"}
 """*I*, *we*, *my*, *our*. *Me* is in *give me*, too."""
 _SPEAKER_UNSPACED: Final = re.compile("(?<![给帮跟让])我|私|僕|저는|제가|나는|내가|우리")
+"""The same in scripts without spaces, without *me* in *give me*, *help me* and the like (给我)."""
 _ADVICE: Final = re.compile(
     r"\b(?:should|shall|can|could|do|would|must|may|might) (?:i|we)\b|\b(?:soll|sollte|kann|könnte|muss|darf) ich\b|\b(?:sollen|sollten|können|könnten|müssen) wir\b"
     r"|\b(?:dois|puis|devrais|pourrais)-je\b",
@@ -74,7 +75,9 @@ class Token(NamedTuple):
 def tokens_of(text: str, start: int = 0) -> Iterator[Token]:
     """Yield the words of a text from a position on, without articles and possessives."""
     indefinite = _INDEFINITE if _NOT_ENGLISH.isdisjoint(text.lower().split()) else _INDEFINITE - _ENGLISH
-    begins, known, new, article = True, 0, 0, -1
+    begins = True
+    known = new = 0  # how many of the next words belong to an article for what is known, or for what is new
+    article = -1  # where the article or possessive before the next word begins
     for found in _TOKEN.finditer(text, start):
         word = found[0]
         low = word.lower()
@@ -87,6 +90,7 @@ def tokens_of(text: str, start: int = 0) -> Iterator[Token]:
         else:
             token = Token(word, article if article >= 0 else found.start(), begins, known > 0, new > 0)
             yield token
+            # What a named person owns is known, as behind a possessive.
             begins, known, new, article = False, REACH if token.owner else known - 1, new - 1, -1
 
 

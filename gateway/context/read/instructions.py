@@ -5,7 +5,6 @@ something that was said.
 """
 
 import re
-from itertools import islice
 from typing import Final
 
 from gateway.context.read.familiar import speaks_of_speaker, tokens_of
@@ -81,7 +80,7 @@ def instructs(text: str) -> bool:
 
 def request_in(text: str) -> str:
     """Return the sentences of a message that ask or instruct; empty when none does."""
-    found = [sentence[0] for sentence in SENTENCE.finditer(text) if asks(sentence[0]) or instructs(sentence[0])]
+    found = [sentence for sentence in SENTENCE.findall(text) if asks(sentence) or instructs(sentence)]
     return " ".join(found).strip()
 
 
@@ -128,9 +127,11 @@ def _end_of_verb(sentence: str) -> int:
     opening = _OPENING.match(sentence)
     if opening is None:
         return 0
-    verb, following, *_ = [*islice(_WORD.finditer(sentence, opening.end()), 2), None, None]
-    if verb is not None and verb.start() == opening.end() and _is_verb(verb[0], following[0] if following else ""):
-        return verb.end()
+    verb = _WORD.match(sentence, opening.end())
+    if verb is not None:
+        following = _WORD.search(sentence, verb.end())
+        if _is_verb(verb[0], following[0] if following else ""):
+            return verb.end()
     return opening.end() if opening["can_you"] is not None else 0
 
 

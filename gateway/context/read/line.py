@@ -54,7 +54,8 @@ class Line(NamedTuple):
     """Points of `cues.binding` of a user's sentence."""
     error: bool = False
     share: float = 1.0
-    """Factor for the worth of its facts: below 1 for one of many similar lines, above 1 for a value of a small result."""
+    """Factor for the worth of its facts: below 1 for one of many similar lines, above 1 for a value of a small result. Of a user's sentences
+    only those with 1 may be wishes: a message with too many of them is mostly pasted."""
     wish_cues: WishCues = NO_WISH_CUES
     """The wish cues of a user's sentence."""
     arguments: tuple[Word, ...] = ()
@@ -88,6 +89,7 @@ def make(  # noqa: PLR0917  # called for every line: keywords would cost
     arguments: tuple[Word, ...] = (),
 ) -> Line:
     """Make a line with its approximate token count."""
+    # Roughly: the tokens of plain text by its characters and its spaces. `Word.size` is what a word has beyond these.
     size = 0.8 + len(text) * 0.15 + text.count(" ") * 0.2
     for word in words:
         size += word.size

@@ -10,7 +10,8 @@ from typing import Final
 
 from gateway.context.read import pasted, sentences, wishes
 from gateway.context.read.calls import call_line
-from gateway.context.read.cues import binding_points, errors_in, reports_error, sentence_of
+from gateway.context.read.cues import binding_points, sentence_of
+from gateway.context.read.errors import errors_in, reports_error
 from gateway.context.read.line import (
     FIRST_CALL,
     MOST_LINE_CHARACTERS,

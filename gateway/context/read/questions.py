@@ -1,7 +1,16 @@
-"""Questions: whether a message asks something, and how surely.
+"""Questions: whether a text asks, and what kind of question a message is.
 
-A question mark says so, but many people type none. Then some beginnings say so (*what was*, *remind me*). Any other short message with a question
-word *may ask*; whether it does is told by what the conversation has (`gateway.context.write.asked`).
+By the form of any text:
+
+- `asks`: it has a question mark at an end.
+- `asks_to_be_told`: it begins like a question or with *tell me*, with or without a mark.
+
+Of a whole message:
+
+- `may_ask`: it is short and has a question word, but no mark. Whether it asks is told by what the conversation has (`gateway.context.write.asked`).
+- `wants_to_know`: it asks or may ask anything, perhaps among other things.
+- `is_question`: it is surely and mainly a question.
+- `asks_for_information`: it is a short question for something that is known already, and no errand.
 """
 
 import re
@@ -47,6 +56,7 @@ _INVERTED: Final = re.compile(
 _DENSE: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 """Characters of Chinese, Japanese and Korean. Each says as much as two letters or more."""
 SENTENCE: Final = re.compile(r"[^.!?…。！？؟\n]*[.!?…。！？؟\n]*")
+"""A sentence with the marks at its end, as far as a question needs to be told from the words around it: *e.g.* ends one, too."""
 LEAST_QUESTION_SHARE: Final = 0.4
 """The least share of a message's characters that its questions have if the message is a question, not a story with a
 question in it."""
@@ -87,7 +97,7 @@ def is_question(text: str) -> bool:
     conversation."""
     if not asks(text):
         return _is_unmarked_question(text)
-    sentences = [found[0] for found in SENTENCE.finditer(text) if found[0].strip()]
+    sentences = [sentence for sentence in SENTENCE.findall(text) if sentence.strip()]
     if len(text) <= SHORT_QUESTION_CHARACTERS and asks(sentences[-1]):
         return True
     return sum([len(sentence) for sentence in sentences if asks(sentence)]) >= LEAST_QUESTION_SHARE * len(text.strip())

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import orjson
 
-from gateway.context.read.cues import reports_error
+from gateway.context.read.errors import reports_error
 from gateway.context.read.line import GAP, MOST_LINES, RECORD, Line, make, pieces, share_of_one_in
 from gateway.context.read.words import CODE, DATE, IDENT, NAME, SYMBOL, Shape, Word, Words
 from gateway.context.weights import IDENTIFIER_OF_RECORD
@@ -18,12 +18,11 @@ JOINED_CHARACTERS: Final = 90
 """Characters from which a line of joined weak values ends."""
 MOST_VALUE_CHARACTERS: Final = 300
 """A longer text inside JSON is read in pieces."""
-
-
+LEAST_ERROR_CHARACTERS: Final = 9
+"""The least characters of a value that reports an error. Chosen: a shorter one is a state (*failed*), and its key says of what."""
 MOST_SHARE: Final = 1.5
 """The highest share of a value, in a small result. From 1.5 on, recall of recorded agents no longer changes, on either
 half."""
-
 MOMENT_FACTOR: Final = 0.3
 """Factor for a date with a time to the second, or such a time alone. A date has 1."""
 
@@ -149,24 +148,23 @@ def _lines(
         only_identifier = shapes.count(IDENT) == 1 and not text.isdigit()
         bare = not key or explains_itself(key, shape, only_identifier=only_identifier)
         written = text if bare else f"{key}={text}"
-        if shape in _SEPARATE_SHAPES or len(text) > WEAK_VALUE_CHARACTERS:
-            slot = f"{label}\0{identity}\0{key}" if key and identity and text != identity else ""
-            error = shape is None and len(text) > 8 and reports_error(text, errors)
-            if len(text) <= MOST_VALUE_CHARACTERS:
-                share_of_value = share * _factor(shape, text)
-                yield make(written, RECORD, value_words, group, share_of_value, label, slot, 0.0, error)
-            else:
-                for number, piece in enumerate(map(str.strip, pieces(written, MOST_VALUE_CHARACTERS))):
-                    piece_error = error and reports_error(piece, errors)
-                    shown = f"{GAP}{piece}" if number else piece
-                    yield make(shown, RECORD, words(piece), group, share, label, "", 0.0, piece_error)
+        if shape not in _SEPARATE_SHAPES and len(text) <= WEAK_VALUE_CHARACTERS:
+            joined.append(written)
+            joined_words += value_words
+            length += len(written) + 1
+            if length >= JOINED_CHARACTERS:
+                yield make(" ".join(joined), RECORD, tuple(joined_words), group, share, label)
+                joined, joined_words, length = [], [], 0
             continue
-        joined.append(written)
-        joined_words += value_words
-        length += len(written) + 1
-        if length >= JOINED_CHARACTERS:
-            yield make(" ".join(joined), RECORD, tuple(joined_words), group, share, label)
-            joined, joined_words, length = [], [], 0
+        error = shape is None and len(text) >= LEAST_ERROR_CHARACTERS and reports_error(text, errors)
+        if len(text) <= MOST_VALUE_CHARACTERS:
+            slot = f"{label}\0{identity}\0{key}" if key and identity and text != identity else ""
+            yield make(written, RECORD, value_words, group, share * _factor(shape, text), label, slot, error=error)
+        else:
+            for number, piece in enumerate(map(str.strip, pieces(written, MOST_VALUE_CHARACTERS))):
+                shown = f"{GAP}{piece}" if number else piece
+                piece_error = error and reports_error(piece, errors)
+                yield make(shown, RECORD, words(piece), group, share, label, error=piece_error)
     if joined:
         yield make(" ".join(joined), RECORD, tuple(joined_words), group, share, label)
 

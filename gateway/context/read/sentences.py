@@ -21,6 +21,9 @@ _ABBREVIATION: Final = re.compile(r"(?:^|[\s(\"'“‘])(?:(?:[^\W\d_]\.)*[^\W\d
 """Text before a full stop that does not end a sentence: an initial, letters with stops (e.g., z.B.), a title (Dr., Nr.)."""
 LONGEST_NUMBER: Final = 20
 """Characters of a number that begins a sentence (*2. Open the valve*). Longer texts are not looked at: a line may be one sentence of megabytes."""
+ABBREVIATION_CHARACTERS: Final = 8
+"""Characters before a full stop in which an abbreviation is looked for, with the character before it. Chosen: *z.B.*, *i.e.*, *Prof* and a
+space are shorter."""
 
 
 def split(line: str) -> Iterator[str]:
@@ -34,15 +37,22 @@ def split(line: str) -> Iterator[str]:
         mark, end = stop[0][0], stop.end()
         if continues and mark in ".…" and (not mostly_small or line[stop.start() - 1 : stop.start()].isdigit()):
             continue
-        if mark == "." and (
-            (stop.start() - start <= LONGEST_NUMBER and line[start : stop.start()].isdigit())
-            or _ABBREVIATION.search(line, max(start - 1, stop.start() - 8, 0), stop.start())
-        ):
+        if mark == "." and (_is_number(line, start, stop.start()) or _is_abbreviated(line, start, stop.start())):
             continue
         yield line[start:end].strip()
         start = end
     if rest := line[start:].strip():
         yield rest
+
+
+def _is_number(line: str, start: int, stop: int) -> bool:
+    """Return whether a sentence has only its number before a full stop."""
+    return stop - start <= LONGEST_NUMBER and line[start:stop].isdigit()
+
+
+def _is_abbreviated(line: str, start: int, stop: int) -> bool:
+    """Return whether a full stop belongs to an abbreviation in the sentence that begins at ``start``."""
+    return _ABBREVIATION.search(line, max(start - 1, stop - ABBREVIATION_CHARACTERS, 0), stop) is not None
 
 
 def _may_have_stops(line: str) -> bool:

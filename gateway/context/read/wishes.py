@@ -97,7 +97,7 @@ _ASSENT: Final = re.compile(
     r"|\W*(?:好|明白|记住|没问题|可以|行|知道|了解|收到|当然|わかりました|承知|もちろん|はい|알겠|물론)",
     re.I,
 )
-_CHANGE_WORDS: Final = (
+_REVOKING_PHRASES: Final = (
     "again", "back to", "take (?:it|that) back", "forget (?:what|that|about|the|it)", "no longer", "any more", "anymore", "not need", "no need",
     "from (?:here|now) on", "go back", "now", "nowadays", "changed my mind", "wieder", "doch", "nicht mehr", "ab (?:sofort|jetzt)", "vergiss",
     "anders gesagt", "à nouveau", "de nouveau", "ne .{1,20} plus", "oublie", "finalement", "de nuevo", "otra vez", "ya no", "olvida",
@@ -106,18 +106,19 @@ _CHANGE_WORDS: Final = (
     "igen", "inte längre", "glöm", "artık", "tekrar", "yine", "unut", "vazgeçtim", "[وف]?(?:هلأ|هلق|الآن|الان|خلص|انسى?|رجعت?|بطلت?|من اليوم)",
     "עכשיו", "שוב", "יותר לא", "अब", "फिर से", "भूल",
 )  # fmt: skip
-"""Patterns of words of change; each begins with a whole word."""
-_CHANGE_WORD: Final = re.compile(
-    rf"\b(?:{'|'.join(_CHANGE_WORDS)})\b|现在|以后|改成|还是|不用再|やっぱり|もう|이제|다시|취소|앞으로|바꿨", re.I
+"""Patterns of phrases by which people take something back (*no longer*, *take that back*); each begins with a whole word. The words of
+`_CHANGE` are only one of the classes of words of wishes."""
+_REVOKING_PHRASE: Final = re.compile(
+    rf"\b(?:{'|'.join(_REVOKING_PHRASES)})\b|现在|以后|改成|还是|不用再|やっぱり|もう|이제|다시|취소|앞으로|바꿨", re.I
 )
 _PLAIN: Final = re.compile(r"(?:\w(?![?*])| (?![?*]))+")
 
 
-def _change_patterns() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
+def _revoking_patterns() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
     """Return by its first word each pattern of ASCII letters, behind the plain letters with which it begins. To look for these
     letters costs a tenth of a search for the pattern."""
     found: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
-    for change in _CHANGE_WORDS:
+    for change in _REVOKING_PHRASES:
         opening = _PLAIN.match(change)
         if opening and change.isascii():
             first_word = change.partition(" ")[0]
@@ -125,7 +126,7 @@ def _change_patterns() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
     return found
 
 
-_CHANGE_PATTERNS: Final = _change_patterns()
+_REVOKING_PATTERNS: Final = _revoking_patterns()
 
 
 _CLASSES_OF_WORD: Final = {
@@ -162,21 +163,21 @@ class WishCues(NamedTuple):
     """By class the number of its words in the sentence, at most `MOST_OF_A_CLASS`."""
     is_aside: bool
     """Whether the sentence begins like an aside."""
-    has_change_word: bool
-    """Whether the sentence has a word of change; see `may_revoke`."""
+    has_revoking_phrase: bool
+    """Whether the sentence has a phrase that revokes something; see the function `has_revoking_phrase`."""
 
 
-NO_WISH_CUES: Final = WishCues(0.0, 0.0, bytes(len(_CLASSES)), is_aside=False, has_change_word=False)
+NO_WISH_CUES: Final = WishCues(0.0, 0.0, bytes(len(_CLASSES)), is_aside=False, has_revoking_phrase=False)
 
 
 def wish_cues(sentence: Sentence) -> WishCues:
     """Return the cues of a sentence."""
-    learned, has_change_word = points_of(sentence.text), may_revoke(sentence)
+    learned, is_revoking = points_of(sentence.text), has_revoking_phrase(sentence)
     revocation = max(
-        learned.revocation + weights.REVOCATION_OFFSET + (weights.CHANGE_WORD_POINTS if has_change_word else 0.0), 0.0
+        learned.revocation + weights.REVOCATION_OFFSET + (weights.REVOKING_PHRASE_POINTS if is_revoking else 0.0), 0.0
     )
     return WishCues(
-        learned.wish, revocation, class_counts(sentence), _ASIDE.match(sentence.text) is not None, has_change_word
+        learned.wish, revocation, class_counts(sentence), _ASIDE.match(sentence.text) is not None, is_revoking
     )
 
 
@@ -229,16 +230,16 @@ def is_assent(reply: str) -> bool:
     return _ASSENT.match(reply) is not None
 
 
-def may_revoke(sentence: Sentence) -> bool:
-    """Return whether a sentence has a word of change: it may revoke a wish with which it shares a content word."""
+def has_revoking_phrase(sentence: Sentence) -> bool:
+    """Return whether a sentence has one of `_REVOKING_PHRASES`: it may revoke a wish with which it shares a content word."""
     if not sentence.text.isascii():
-        return _CHANGE_WORD.search(sentence.text) is not None
+        return _REVOKING_PHRASE.search(sentence.text) is not None
     low = sentence.low
-    first_words = _CHANGE_PATTERNS.keys() & sentence.tokens
+    first_words = _REVOKING_PATTERNS.keys() & sentence.tokens
     if "'" in low:  # *again's* has the word *again*
         parts = [part for token in sentence.tokens if "'" in token for part in token.split("'")]
-        first_words |= _CHANGE_PATTERNS.keys() & parts
-    patterns = [pattern for word in first_words for pattern in _CHANGE_PATTERNS[word]]
+        first_words |= _REVOKING_PATTERNS.keys() & parts
+    patterns = [pattern for word in first_words for pattern in _REVOKING_PATTERNS[word]]
     return any([_matches_at_opening(change, opening, low) for opening, change in patterns])
 
 

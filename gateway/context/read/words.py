@@ -71,6 +71,10 @@ CACHED_CHARACTERS: Final = 48
 
 # Tokens per character beyond those of a plain text, fitted to lines of recorded conversations.
 _EXTRA_TOKENS: Final = (0.0, 0.35, 0.0, 0.23, 0.09, 0.4, 0.2)
+_EXTRA_TOKENS_BEYOND_ASCII: Final = 0.12
+"""The same for plain words and names with other letters than ASCII."""
+_PAIR_TOKENS: Final = 0.5
+"""The same for a pair of characters of a script without spaces, for the pair. Roughly: each character is in two pairs."""
 
 _DATE: Final = re.compile(
     r"(?:\d{1,4}[-/:]\d{1,2}(?:[-/:]\d{1,4})?|\d{1,2}\.\d{1,2}\.\d{2,4})(?:t.*)?(?:am|pm|h|z)?(?:\+\d)?", re.I
@@ -165,13 +169,13 @@ def _word(bare: str, shape: Shape) -> tuple[Word, ...]:
     if not _IS_ORDINARY[shape]:
         return (Word(bare.lower(), shape, len(bare) * _EXTRA_TOKENS[shape]),)
     if not bare.isascii():
-        return (Word(stem(bare), shape, len(bare) * 0.12),)
+        return (Word(stem(bare), shape, len(bare) * _EXTRA_TOKENS_BEYOND_ASCII),)
     return (Word(stem(bare), shape, 0.0),) if len(bare) > 2 else ()
 
 
 def _unspaced(run: str) -> Iterator[Word]:
     for start in range(max(len(run) - 1, 1)):
-        yield Word(run[start : start + 2], PLAIN, 0.5)
+        yield Word(run[start : start + 2], PLAIN, _PAIR_TOKENS)
 
 
 def _shape(bare: str) -> Shape:

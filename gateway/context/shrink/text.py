@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from gateway.context.count.counter import CountText
-from gateway.context.read.cues import errors_in, reports_error
+from gateway.context.read.errors import errors_in, reports_error
 from gateway.context.read.words import lexicon_of
 from gateway.context.shrink.gaps import FILL_GOAL, LEAST_FILLED, character_boundary, gap_size, marker
 from gateway.context.shrink.json_value import shrink_json

@@ -28,7 +28,15 @@ MOST_RULES: Final = 12
 MOST_IDENTIFIERS: Final = 40
 """Most identifiers that are added to a summary: the most frequent ones."""
 LEAST_IDENTIFIERS: Final = 0.1
-"""Share of the identifiers in use. With fewer, an answer is about another subject."""
+"""Share of the identifiers in use. With fewer, an answer is about another subject. It is asked of `MANY_IDENTIFIERS` and more."""
+MANY_IDENTIFIERS: Final = 10
+"""Number of identifiers in use from which on `LEAST_IDENTIFIERS` counts. Chosen: a good summary may leave out a few."""
+RULE_CHARACTERS: Final = range(8, 301)
+"""Characters of a sentence that may be a rule. Chosen: shorter ones say nothing, longer ones are pasted text."""
+IDENTIFIER_CHARACTERS: Final = range(3, 121)
+"""Characters of an identifier in its normal form. Chosen: shorter ones are in any text, longer ones are tokens of data."""
+MOST_SPELLING_CHARACTERS: Final = 130
+"""A token with at least so many characters is more than its identifier: the identifier is written in its normal form."""
 
 # Texts that models write instead of a summary: an empty one, a greeting, or a refusal.
 _NOTHING: Final = re.compile(
@@ -109,7 +117,7 @@ def judge(
     present = {word.key for word in words(text)}
     identifiers = _identifiers(messages, earlier)
     missing = [spelled for key, spelled in identifiers if key not in present]
-    if len(identifiers) >= 10 and len(identifiers) - len(missing) < LEAST_IDENTIFIERS * len(identifiers):
+    if len(identifiers) >= MANY_IDENTIFIERS and len(identifiers) - len(missing) < LEAST_IDENTIFIERS * len(identifiers):
         return Verdict("", "lost_identifiers")
     missing_rules = [rule for rule in _rules(messages) if not _states(present, rule)]
     completed = _completed(text, missing_rules, missing, size, count)
@@ -164,7 +172,7 @@ def _binding_sentences(messages: Sequence[Message]) -> Iterator[tuple[float, str
         if message.get("role") == "user":
             for sentence in _SENTENCES.split(text_of(message)):
                 plain = sentence.strip() if sentence else ""
-                if 8 <= len(plain) <= 300 and (strength := binding(plain)) >= LEAST_BINDING:
+                if len(plain) in RULE_CHARACTERS and (strength := binding(plain)) >= LEAST_BINDING:
                     yield strength, plain
 
 
@@ -183,8 +191,10 @@ def _identifiers(messages: Sequence[Message], earlier: str) -> list[tuple[str, s
         in_text: dict[str, str] = {}
         for token in _NON_SPACE.findall(text):
             for word in words(token):
-                if word.shape >= SYMBOL and 3 <= len(word.key) <= 120:
-                    in_text.setdefault(word.key, token.strip(_PUNCTUATION) if len(token) < 130 else word.key)
+                if word.shape >= SYMBOL and len(word.key) in IDENTIFIER_CHARACTERS:
+                    in_text.setdefault(
+                        word.key, token.strip(_PUNCTUATION) if len(token) < MOST_SPELLING_CHARACTERS else word.key
+                    )
         for key, spelling in in_text.items():
             spellings.setdefault(key, spelling)
             uses[key] += weight

@@ -4,18 +4,21 @@ Only sentences are compared. The older statement of a pair is replaced if both s
 same shape. Only the newer one is worth quoting, because the older contradicts it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain
 from math import fsum
 from typing import Final, NamedTuple
 
-from gateway.context.read.line import SENTENCE, Line, MessageLines
-from gateway.context.read.words import CODE, DATE, IDENT, NAME, NUMBER, PLAIN, SYMBOL, Word
+from gateway.context.read.words import CODE, DATE, IDENT, NAME, NUMBER, SYMBOL, Word
+from gateway.context.weigh.folded_lines import FoldedLines, user_messages_of
+from gateway.context.weigh.statements import describing_words, is_statement
 from gateway.context.weights import LEAST_COMMON_RARITY, LEAST_COMMON_SHARE, LEAST_COMMON_SHARE_BESIDE_NAMES
 
 MOST_STATEMENTS_WITH_WORD: Final = 8
 """A word in more statements distinguishes none of them."""
+MOST_VALUES: Final = 3
+"""The most values of a statement. Chosen: a sentence with more values is a list, which a newer sentence seldom replaces."""
 WORDS_BESIDE_VALUE: Final = 3
 """Number of words on each side of a value that describe it."""
 _VALUES: Final = frozenset({NUMBER, CODE, SYMBOL, DATE, IDENT})
@@ -49,14 +52,6 @@ def _parts(words: tuple[Word, ...]) -> _Parts:
     return _Parts(values, frozenset(values.values()), frozenset(names), plain, plain & words_beside)
 
 
-def describing_words(words: tuple[Word, ...]) -> list[str]:
-    """Return the words that are not values, without a name at the beginning: it may be any word."""
-    plain, name = PLAIN, NAME
-    return [
-        word.key for position, word in enumerate(words) if word.shape is plain or (word.shape is name and position > 0)
-    ]
-
-
 class _Statement:
     """A sentence and its position."""
 
@@ -71,49 +66,32 @@ class _Statement:
         return _parts(self.words)
 
 
-def replaced_positions(
-    readings: Mapping[int, MessageLines],
-    positions: Mapping[int, range],
-    rarity: Mapping[str, float],
-    spellings: Mapping[str, Sequence[Word]],
-    statement_counts: Mapping[str, int],
-) -> set[int]:
-    """Return the positions of the user's statements that a newer one replaces, and of answers that only repeat them.
-
-    ``readings`` and ``positions`` are by message, the others by the key of a word. ``statement_counts`` has the number of
-    statements that have it in their `describing_words`.
-    """
+def replaced_positions(pool: FoldedLines) -> set[int]:
+    """Return the positions of the user's statements that a newer one replaces, and of answers that only repeat them."""
+    statement_counts, spellings = pool.tally.counts.statements, pool.tally.spellings
     distinguishing = frozenset(
         [key for key, number in statement_counts.items() if 1 < number <= MOST_STATEMENTS_WITH_WORD]
     )
-    statements = (
-        _statements(readings, positions, frozenset([word for key in distinguishing for word in spellings[key]]))
-        if distinguishing
-        else []
-    )
+    if not distinguishing:
+        return set()
     replaced: set[int] = set()
     lost_values: dict[str, list[_Statement]] = {}
+    statements = _statements(pool, frozenset([word for key in distinguishing for word in spellings[key]]))
     for newer, older in _pairs_with_common_words(statements, distinguishing):
-        if older.position not in replaced and _replaces(newer.parts, older.parts, rarity):
+        if older.position not in replaced and _replaces(newer.parts, older.parts, pool.rarity):
             replaced.add(older.position)
             for key in older.parts.values.keys() - newer.parts.values.keys():
                 lost_values.setdefault(key, []).append(newer)
-    if not lost_values:
-        return replaced
-    lost_words = frozenset([word for key in lost_values for word in spellings[key]])
-    return replaced | _repeating_answers(readings, positions, rarity, lost_values, lost_words)
+    return replaced | _repeating_answers(pool, lost_values) if lost_values else replaced
 
 
-def _statements(
-    readings: Mapping[int, MessageLines], positions: Mapping[int, range], distinguishing_words: frozenset[Word]
-) -> list[_Statement]:
+def _statements(pool: FoldedLines, distinguishing_words: frozenset[Word]) -> list[_Statement]:
     """Return the user's statements that have one of these words."""
     return [
         _Statement(position, reading.message, line.words)
-        for reading in readings.values()
-        if reading.role == "user"
-        for position, line in zip(positions[reading.message], reading.lines, strict=True)
-        if not distinguishing_words.isdisjoint(line.words) and may_be_replaced(line)
+        for reading in user_messages_of(pool)
+        for position, line in zip(pool.positions[reading.message], reading.lines, strict=True)
+        if not distinguishing_words.isdisjoint(line.words) and is_statement(line)
     ]
 
 
@@ -131,40 +109,26 @@ def _pairs_with_common_words(
             statements_with.setdefault(key, []).append(newer)
 
 
-def may_be_replaced(line: Line) -> bool:
-    """Return whether a user's line may state something that a later line replaces: a short sentence with a value or name."""
-    plain = PLAIN
-    return (
-        line.kind is SENTENCE and line.size < STATEMENT_TOKENS and any([word.shape is not plain for word in line.words])
-    )
+def _repeating_answers(pool: FoldedLines, lost_values: Mapping[str, list[_Statement]]) -> set[int]:
+    """Return the positions of answers that repeat a user's replaced statement and are older than the new one.
 
-
-def _repeating_answers(
-    readings: Mapping[int, MessageLines],
-    positions: Mapping[int, range],
-    rarity: Mapping[str, float],
-    lost_values: Mapping[str, list[_Statement]],
-    lost_words: frozenset[Word],
-) -> set[int]:
-    """Return the positions of answers that repeat a user's replaced statement and are older than the new one."""
+    ``lost_values`` has by value of a replaced statement the statements that replaced it.
+    """
+    lost_words = frozenset([word for key in lost_values for word in pool.tally.spellings[key]])
     repeating: set[int] = set()
-    for reading in readings.values():
+    for reading in pool.readings.values():
         if reading.role == "user":
             continue
-        for position, line in zip(positions[reading.message], reading.lines, strict=True):
-            if lost_words.isdisjoint(line.words) or not may_be_replaced(line):
+        for position, line in zip(pool.positions[reading.message], reading.lines, strict=True):
+            if lost_words.isdisjoint(line.words) or not is_statement(line):
                 continue
             answer = _parts(line.words)
             changes = [
                 newer for key in answer.values for newer in lost_values.get(key, ()) if newer.message > reading.message
             ]
-            if any(_replaces(newer.parts, answer, rarity) for newer in changes):
+            if any(_replaces(newer.parts, answer, pool.rarity) for newer in changes):
                 repeating.add(position)
     return repeating
-
-
-STATEMENT_TOKENS: Final = 70
-"""A line with more tokens has more than one statement."""
 
 
 def _replaces(newer: _Parts, older: _Parts, rarity: Mapping[str, float]) -> bool:
@@ -195,10 +159,6 @@ def _replaces(newer: _Parts, older: _Parts, rarity: Mapping[str, float]) -> bool
         and share >= LEAST_COMMON_SHARE_BESIDE_NAMES
         and common >= 2 * LEAST_COMMON_RARITY
     )
-
-
-MOST_VALUES: Final = 3
-"""The most values of a statement. Chosen: a sentence with more values is a list, which a newer sentence seldom replaces."""
 
 
 def _common_rarity(one: frozenset[str], other: frozenset[str], rarity: Mapping[str, float]) -> tuple[float, float]:

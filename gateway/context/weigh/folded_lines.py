@@ -8,7 +8,7 @@ from gateway.context.weigh.tally import Tally
 
 
 class FoldedLines(Protocol):
-    """The lines of a folded part: see `gateway.context.weigh.line_pool.LinePool`."""
+    """What the searches need of a `gateway.context.weigh.line_pool.LinePool`, which imports them and so cannot be imported by them."""
 
     readings: dict[int, MessageLines]
     lines: tuple[Line, ...]
@@ -41,7 +41,8 @@ def user_messages_of(pool: FoldedLines) -> list[MessageLines]:
 
 
 def sentences_of(pool: FoldedLines, reading: MessageLines) -> Iterator[tuple[int, Line]]:
-    """Yield the whole sentences of a message, each with its position."""
+    """Yield the sentences of a message, each with its position; none of a message with so many lines that their share is below 1, because that is
+    mostly pasted (`line.FULL_SHARE_LINES`)."""
     for position, line in zip(pool.positions[reading.message], reading.lines, strict=True):
         if line.kind is SENTENCE and line.share == 1.0:
             yield position, line

@@ -30,16 +30,19 @@ RESULTS_PER_USER_MESSAGE: Final = 0.5
 
 FAMILY_LETTERS: Final = 5
 """Number of first letters that the words of one family share: compounds, and endings that the stem does not know."""
+MOST_FAMILY_WORDS: Final = 12
+"""The most words of one family that are looked up. Chosen to bound the time."""
 MOST_CACHED_CHOICES: Final = 200
 """Cached choices from one folded part, one per question."""
-
-T = TypeVar("T")
-
+PASSAGE_TOKENS: Final = 70
+"""The most tokens of a passage of prose."""
+WHOLE_MESSAGE_FACTOR: Final = 1.3
+"""A message of at most so many times `PASSAGE_TOKENS` is one passage."""
 
 Passage = range
 """Positions of lines that are quoted together."""
-PASSAGE_TOKENS: Final = 70
-"""Tokens; a message up to a third longer is one passage."""
+
+T = TypeVar("T")
 
 
 def _uncounted(_: int) -> None:
@@ -126,7 +129,7 @@ class LinePool:
         }
 
     def passages(self, message: int) -> list[Passage]:
-        """Split a message into passages: a record or a call alone, prose up to `PASSAGE_TOKENS`, a short message
+        """Split a message into passages: a record or a call alone, prose up to `PASSAGE_TOKENS`, a message that is hardly longer
         whole."""
         found = self._passages.get(message)
         if found is None:
@@ -135,7 +138,7 @@ class LinePool:
 
     def _split_into_passages(self, positions: range) -> list[Passage]:
         lines = self.lines
-        if sum([lines[position].size for position in positions]) <= PASSAGE_TOKENS * 1.3:
+        if sum([lines[position].size for position in positions]) <= PASSAGE_TOKENS * WHOLE_MESSAGE_FACTOR:
             return [positions]
         cut: list[Passage] = []
         start, size = positions.start, 0.0
@@ -152,13 +155,17 @@ class LinePool:
         """Return the approximate tokens of a passage."""
         return sum([self.lines[position].size for position in passage])
 
-    def family(self, beginning: str, most: int) -> list[str]:
-        """Return the words that begin with these letters; of more than ``most`` those that appear first."""
+    def family_of(self, key: str) -> list[str]:
+        """Return the words that begin like a word, with it if the pool has it: at most `MOST_FAMILY_WORDS`, those that appear first. A short word
+        has no family."""
+        if len(key) < FAMILY_LETTERS:
+            return []
+        beginning = key[:FAMILY_LETTERS]
         found = self._families.get(beginning, [])
-        if len(found) <= most:
+        if len(found) <= MOST_FAMILY_WORDS:
             return sorted(found)  # counts that are continued have another order than new ones
         keys = [word.key for line in self.lines for word in line.words if word.key.startswith(beginning)]
-        return list(dict.fromkeys(keys))[:most]
+        return list(dict.fromkeys(keys))[:MOST_FAMILY_WORDS]
 
     @cached_property
     def _families(self) -> dict[str, list[str]]:
@@ -182,7 +189,7 @@ class LinePool:
     @cached_property
     def has_calls(self) -> bool:
         """Return whether a tool was called in the folded part."""
-        return any([reading.tool for reading in self.readings.values()])
+        return self._results > 0
 
     @cached_property
     def roles_with_names(self) -> frozenset[str]:
@@ -194,15 +201,15 @@ class LinePool:
     @cached_property
     def has_many_calls(self) -> bool:
         """Return whether calls and results are a large part of the folded part. In a chat they are not: it calls tools only
-        now and then. This decides which lines are worth keeping, and changes only when the cut moves; how a room is shared is decided by the
-        whole conversation (`gateway.context.cut.calling.has_agent`)."""
-        readings = self.readings.values()
-        user_messages = sum([reading.role == "user" for reading in readings])
-        results = sum([bool(reading.tool) for reading in readings])
-        if results > RESULTS_PER_USER_MESSAGE * user_messages:
+        now and then.
+
+        This decides which lines are worth keeping, and changes only when the cut moves. How a room is shared is decided by the whole conversation
+        (`Layout.has_agent`), with other limits: see `CALL_TOKENS_SHARE`.
+        """
+        if self._results > RESULTS_PER_USER_MESSAGE * self._user_messages:
             return True
         tokens = call_tokens = 0.0
-        for reading in readings:
+        for reading in self.readings.values():
             size = sum([line.size for line in reading.lines])
             tokens += size
             if reading.tool:
@@ -213,10 +220,18 @@ class LinePool:
 
     @cached_property
     def autonomous(self) -> bool:
-        """Return whether the agent works on its own between two messages of the user: it has many results for each of them."""
-        readings = self.readings.values()
-        user_messages = sum([reading.role == "user" for reading in readings])
-        return sum([bool(reading.tool) for reading in readings]) > AUTONOMOUS_RESULTS * user_messages
+        """Return whether the agent works on its own between two messages of the user: the folded part has many results for each of them.
+        `Layout.autonomous` says it of the whole conversation, and counts turns."""
+        return self._results > AUTONOMOUS_RESULTS * self._user_messages
+
+    @cached_property
+    def _results(self) -> int:
+        """Return the number of tool results."""
+        return sum([bool(reading.tool) for reading in self.readings.values()])
+
+    @cached_property
+    def _user_messages(self) -> int:
+        return sum([reading.role == "user" for reading in self.readings.values()])
 
     @cached_property
     def messages_without_calls(self) -> list[int]:
@@ -276,7 +291,7 @@ class LinePool:
 
     @cached_property
     def outdated(self) -> frozenset[int]:
-        """Return the positions of the lines that a newer line repeats or replaces."""
+        """Return the positions of the lines that a newer line repeats or replaces: those in `replaced`, and older ones with the same words."""
         texts = [
             (position, line.text)
             for position, line in enumerate(self.lines)
@@ -287,7 +302,8 @@ class LinePool:
 
     @cached_property
     def replaced(self) -> frozenset[int]:
-        """Return the positions of the lines whose value a newer line replaces."""
+        """Return the positions of the lines whose value a newer line replaces: the same field of the same record, or a statement of the user
+        (`changes`)."""
         seen: set[str] = set()
         old: set[int] = set()
         for position in range(len(self.lines) - 1, -1, -1):
@@ -296,9 +312,4 @@ class LinePool:
                 if slot in seen:
                     old.add(position)
                 seen.add(slot)
-        return frozenset(
-            old
-            | replaced_positions(
-                self.readings, self.positions, self.rarity, self.spellings, self.tally.counts.statements
-            )
-        )
+        return frozenset(old | replaced_positions(self))

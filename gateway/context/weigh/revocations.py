@@ -4,7 +4,7 @@ A person seldom takes a wish back in its own words. So no single sign decides: a
 rare words with the wish, are both candidates, and each gets a probability. The rest is the probability that the wish still holds.
 """
 
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from heapq import nlargest
 from itertools import accumulate
@@ -50,9 +50,9 @@ class Revocations:
         }
         """By position of a candidate the odds that it revokes a wish with which it shares no word, against the wish being valid."""
         self._strong = [at for at in candidates if self._odds[at] >= weights.LEAST_CHANGE_PROBABILITY]
-        self._negative = [-at for at in reversed(candidates)]
-        self._sums = [0.0, *accumulate([self._odds[at] for at in reversed(candidates)])]
-        """Sums of the odds, from the newest candidate on; ``_negative`` has their positions, negative."""
+        self._candidates = candidates
+        self._odds_from = [0.0, *accumulate([self._odds[at] for at in reversed(candidates)])][::-1]
+        """For each candidate the sum of its odds and those of all later ones; a last 0."""
         self._with_word, self._near_word = self._by_word()
 
     def _by_word(self) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
@@ -91,8 +91,12 @@ class Revocations:
             at: self._odds[at] * exp(weights.CHANGE_SHARPNESS * min(each, MOST_SHARED_RARITY))
             for at, each in shared.items()
         }
-        without_words = self._sums[bisect_left(self._negative, -last)]
-        total = 1.0 + without_words + fsum([each - self._odds[at] for at, each in odds.items()])
+        # The odds of all later candidates as if none shared a word, and what those gain that share some.
+        total = (
+            1.0
+            + self._odds_from[bisect_right(self._candidates, last)]
+            + fsum([each - self._odds[at] for at, each in odds.items()])
+        )
         return {at: each / total for at, each in odds.items() if each >= weights.LEAST_CHANGE_PROBABILITY * total}
 
 
@@ -100,6 +104,6 @@ def _change_points(cues: wishes.WishCues) -> float:
     """Return the points of a sentence as a revocation of any wish."""
     return (
         weights.CHANGE_FOR_REVOCATION * cues.revocation
-        + weights.CHANGE_FOR_WORD * cues.has_change_word
+        + weights.CHANGE_FOR_PHRASE * cues.has_revoking_phrase
         + weights.CHANGE_FOR_STRENGTH * wishes.strength(cues)
     )

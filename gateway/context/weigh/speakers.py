@@ -72,6 +72,7 @@ def dialogue_of(messages: Iterable[tuple[str, str]]) -> Dialogue:
 def _is_person(text: str, other: str) -> bool:
     """Return whether the speaker of ``text`` tells of a life as people do, compared with the other speaker's text."""
     own_words, other_words = self_words(text, other)
+    # The product of `LEAST_SELF_WORDS_RATIO`, multiplied by the lengths, so that nothing is divided by 0.
     product = own_words.all * own_words.possessive * len(other) ** 2
     return (
         own_words.possessive >= LEAST_POSSESSIVES

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeVar
 from gateway.context.read.line import CALL, RECORD, SENTENCE, Line, MessageLines
 from gateway.context.read.records import names_record
 from gateway.context.read.words import CODE, IDENT, SYMBOL, Word
-from gateway.context.weigh.changes import describing_words, may_be_replaced
+from gateway.context.weigh.statements import describing_words, is_statement
 
 Key = TypeVar("Key")
 
@@ -51,7 +51,7 @@ class Counts(NamedTuple):
     results_by_field: dict[tuple[Field, str], int]
     """Number of results with the field in a record, by field and tool."""
     statements: dict[str, int]
-    """Number of the user's statements, by the key of a word that is no value; see `changes`."""
+    """Number of the user's statements, by the key of a word that is no value; see `describing_words`."""
 
 
 class Tally(NamedTuple):
@@ -143,7 +143,7 @@ def _count(readings: Collection[MessageLines]) -> Counts:
         for line in reading.lines:
             if line.kind is SENTENCE:
                 sentences.append(line.words)
-                if user and may_be_replaced(line):
+                if user and is_statement(line):
                     statements.append(describing_words(line.words))
             else:
                 (in_calls if line.kind is CALL else data).append(line.words)

@@ -20,10 +20,10 @@ from gateway.context.write.pools import pool_of
 from gateway.context.write.search import words_of_pinned
 from gateway.wire.message import text_of
 
-MOST_QUOTES_OF_ROOM: Final = 0.6
-"""Share of the free room that quotes may have for which turns are set aside. It counts in a small window."""
-MOST_QUOTES_OF_FOLDED: Final = 1 / 3
-"""Share of the folded part that these quotes may have. Quotes of more of it cost more than they find."""
+MOST_SET_ASIDE_OF_FREE: Final = 0.6
+"""Share of the free room: the most tokens of quotes for which turns are set aside. It counts in a small window."""
+MOST_SET_ASIDE_OF_FOLDED: Final = 1 / 3
+"""The same as a share of the folded part. Quotes of more of it cost more than they find."""
 QUESTION_CHARACTERS: Final = 4000
 """Characters at the end of a question that are used for the search."""
 LEAST_NEED: Final = 0.8
@@ -52,7 +52,8 @@ class Ask(msgspec.Struct, frozen=True, dict=True):  # cached properties need a d
     """What the last user message of a layout asks."""
 
     text: str
-    """Empty if nothing is asked, or no quotes are wanted."""
+    """The user's own words, at most `QUESTION_CHARACTERS`. Empty if there is no question, or no quotes are wanted: then it is a statement, and
+    gets none."""
     layout: Layout
     need: float = 0.0
     """How surely a message that may be about the folded part needs it (see `choose.need`); 0 for any other message."""
@@ -118,12 +119,12 @@ class Ask(msgspec.Struct, frozen=True, dict=True):  # cached properties need a d
 
 
 class Allowance(NamedTuple):
-    """Limits of the quotes for a message."""
+    """Limits of the quotes for a message, besides the few that any message may have (`quotes_of`)."""
 
     set_aside_tokens: int = 0
-    """Most tokens for which kept turns are set aside."""
+    """Most tokens for which kept turns are set aside; 0: none are."""
     free_tokens: float = 0
-    """Most tokens in room that is free."""
+    """Most tokens in room that is free; infinite: all of it."""
     fills: bool = False
     """Whether less relevant lines fill the rest of the tokens."""
     fact_tokens: float = FACT_TOKENS
@@ -157,9 +158,9 @@ def ask_of(source: Source, layout: Layout) -> Ask:
 
 def _need(source: Source, ask: Ask) -> float:
     """Return how surely a request needs what is folded."""
-    pool, known = pool_of(source, ask.layout.folded), words_of_pinned(source)
+    pool, pinned_words = pool_of(source, ask.layout.folded), words_of_pinned(source)
     text = ask.text if ask.may_ask else ask.request
-    return pool.get_or_make(("need", text, known), lambda: need(pool, text, known))
+    return pool.get_or_make(("need", text, pinned_words), lambda: need(pool, text, pinned_words))
 
 
 def question_text(source: Source, indices: tuple[int, ...]) -> str:
@@ -200,7 +201,7 @@ def set_aside_tokens(ask: Ask) -> int:
     """Return the tokens of quotes for which kept turns are set aside, at most their shares of the free room and of the folded part."""
     most = allowance(ask).set_aside_tokens
     free, folded = ask.layout.room.free, _folded_tokens(ask.layout)
-    return int(min(most, MOST_QUOTES_OF_ROOM * free, MOST_QUOTES_OF_FOLDED * folded)) if most else 0
+    return int(min(most, MOST_SET_ASIDE_OF_FREE * free, MOST_SET_ASIDE_OF_FOLDED * folded)) if most else 0
 
 
 def tokens_before_digest(ask: Ask) -> int:

@@ -7,7 +7,7 @@ import msgspec
 
 from gateway.context.count.counter import Counter
 from gateway.context.cut.budget import Budget
-from gateway.context.cut.lay_out import layout_of
+from gateway.context.cut.cutting import layout_of
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.source import Source
 from gateway.context.cut.summary import Summary

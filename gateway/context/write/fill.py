@@ -14,8 +14,8 @@ from gateway.context.count.counter import CountText
 from gateway.context.read.line import CALL, RECORD, SENTENCE
 from gateway.context.weigh.line_pool import LinePool, Passage
 
-LEAST_TOKENS: Final = 16
-"""Tokens. A smaller rest seldom holds a line."""
+LEAST_FILL_TOKENS: Final = 16
+"""Tokens. A smaller rest seldom holds a line. The quotes have their frame already, so it may be less than `quotes.LEAST_SEARCH_TOKENS`."""
 
 _STRUCTURED: Final = frozenset({RECORD, CALL})
 
@@ -32,7 +32,7 @@ class QuotesToFill(msgspec.Struct, frozen=True):
     def with_facts(self, found: list[int], known: frozenset[str], most_tokens: float) -> list[int]:
         """Add the calls and records with the most new facts: facts that are not ``known``. They take at most ``most_tokens``."""
         left = int(min(self.most_tokens - self._size(found), most_tokens))
-        if left < LEAST_TOKENS or not self.pool.has_calls:
+        if left < LEAST_FILL_TOKENS or not self.pool.has_calls:
             return found
         in_quotes, envelope = set(found), self.pool.envelope
         candidates = {
@@ -56,18 +56,18 @@ class QuotesToFill(msgspec.Struct, frozen=True):
         have more words of the question.
         """
         left = self.most_tokens - self._size(found)
-        if left < LEAST_TOKENS:
+        if left < LEAST_FILL_TOKENS:
             return found
         hidden = {*self.hidden, *found}
         if only_talk:
             hidden.update([at for at, line in enumerate(self.pool.lines) if line.kind is not SENTENCE])
-        return sorted({*found, *recall.choose(self.pool, scores, left, self.count, hidden, least_score_share=0.0)})
+        return sorted({*found, *recall.choose(self.pool, scores, left, self.count, hidden, reach=recall.Reach.ALL)})
 
     def with_rest_of_messages(self, found: list[int], scores: Mapping[Passage, float]) -> list[int]:
         """Add the other passages of the messages that have relevant passages, those of the most relevant message first. A list in a
         page often has the words of the question only above it."""
         left = self.most_tokens - self._size(found)
-        if left < LEAST_TOKENS:
+        if left < LEAST_FILL_TOKENS:
             return found
         is_quoted = set(found)
         best: dict[int, float] = {}
@@ -77,7 +77,7 @@ class QuotesToFill(msgspec.Struct, frozen=True):
                 best[message] = max(score, best.get(message, 0.0))
         by_message = {passage: score for message, score in best.items() for passage in self.pool.passages(message)}
         hidden = {*self.hidden, *found}
-        return sorted({*found, *recall.choose(self.pool, by_message, left, self.count, hidden, least_score_share=0.0)})
+        return sorted({*found, *recall.choose(self.pool, by_message, left, self.count, hidden, reach=recall.Reach.ALL)})
 
     def with_wishes(self, found: list[int], in_note: Collection[int]) -> list[int]:
         """Add the standing wishes that are neither in the note nor in the quotes.
@@ -89,7 +89,7 @@ class QuotesToFill(msgspec.Struct, frozen=True):
         added: list[int] = []
         revocations, kept = self.pool.wishes.revocations, {*shown, *self.hidden}
         for position in dict.fromkeys([*self._revocations(shown), *self.pool.wishes.ranked]):
-            cost = self.pool.lines[position].size + 1 + recall.OPENING_TOKENS
+            cost = self.pool.lines[position].size + 1 + recall.ROW_OPENING_TOKENS
             later = revocations.get(position)
             if position not in kept and cost <= left and (later is None or later in kept):
                 left -= cost
@@ -104,7 +104,7 @@ class QuotesToFill(msgspec.Struct, frozen=True):
         """Add lines of any kind, those of the newest message first, each message from its beginning on."""
         for _ in range(3):  # the estimate is corrected by the count
             left = float(self.most_tokens - self._size(found))
-            if left < LEAST_TOKENS:
+            if left < LEAST_FILL_TOKENS:
                 break
             added: list[int] = []
             for position, cost in self._newest({*found, *self.hidden}):
@@ -132,7 +132,7 @@ class QuotesToFill(msgspec.Struct, frozen=True):
     def _newest(self, not_wanted: Collection[int]) -> Iterator[tuple[int, float]]:
         """Yield lines and their approximate tokens, those of the newest message first."""
         for message in reversed(self.pool.order):
-            speaker = recall.OPENING_TOKENS
+            speaker = recall.ROW_OPENING_TOKENS
             for position in self.pool.positions[message]:
                 if position not in not_wanted and position not in self.pool.outdated:
                     yield position, self.pool.lines[position].size + 1 + speaker

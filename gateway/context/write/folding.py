@@ -47,7 +47,7 @@ def fold_conversation(
         source = prepared or source_of(messages, budget, counter, policy, summary=summary, rung=limits, memory=memory)
         if rung <= 1 and unchanged.cost <= budget.room and len(source.structure.turns) <= (policy.max_turns or 1):
             return unchanged
-        from gateway.context.write.fold import fold  # noqa: PLC0415  # a tenth of the start-up time, and only a fold needs it
+        from gateway.context.write.stages import fold  # noqa: PLC0415  # a tenth of the start-up time, and only a fold needs it
 
         draft = fold(source)
         draft_cache.store(key, messages, draft, memory)

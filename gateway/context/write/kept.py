@@ -1,6 +1,6 @@
 """The kept messages of a fold, each in its form: in full, trimmed, or with tool results as stubs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Final
 
@@ -15,8 +15,9 @@ from gateway.context.read.words import words
 from gateway.context.shrink.message import fair_limits, shrink_message
 from gateway.wire.message import RESULT_ROLES, Message, text_of
 
-REQUEST_CHARACTERS: Final = 2000
-"""Characters at the end of a question that state its request."""
+QUESTION_END_CHARACTERS: Final = 2000
+"""Characters at the end of a question that say what it is about: rows with their words are kept of the messages that are shortened in its
+turn. Chosen: what is asked is at the end."""
 
 
 def kept_messages(source: Source, layout: Layout) -> dict[int, Message]:
@@ -29,27 +30,35 @@ def kept_messages(source: Source, layout: Layout) -> dict[int, Message]:
     words_in_turn = cache(lambda turn: words_of_question(source, questions.get(turn, ())))
     kept = {index: source.messages[index] for index in source.structure.pinned}
     for position, unit in enumerate(layout.units):
-        if unit.indices[0] in left_out:
-            continue
-        kept.update(_forms(source, layout, position, untouched))
-        shrinkable = [index for index in unit.indices if index not in untouched]
-        costs = [source.cost(kept[index]) for index in shrinkable]
-        whole = sum(source.cost(kept[index]) for index in unit.indices if index in untouched)
-        for index, cost, limit in zip(
-            shrinkable, costs, fair_limits(costs, max(limits[position] - whole, 0)), strict=True
-        ):
-            if limit < cost:
-                # `shrink_message` counts without call ids, which it cannot shorten.
-                tokens = limit - cost + source.cost_without_ids(kept[index])
-                kept[index] = shrink_message(
-                    kept[index], tokens, source.counter, words_in_turn(unit.turn), thorough=source.thorough
+        if unit.indices[0] not in left_out:
+            forms = dict(_forms(source, layout, position, untouched))
+            for index, limit in _too_large(source, forms, untouched, limits[position]):
+                forms[index] = shrink_message(
+                    forms[index], limit, source.counter, words_in_turn(unit.turn), thorough=source.thorough
                 )
+            kept.update(forms)
     return kept
+
+
+def _too_large(
+    source: Source, forms: Mapping[int, Message], untouched: frozenset[int], most: int
+) -> list[tuple[int, int]]:
+    """Return which messages of a unit must be shortened so that it has at most ``most`` tokens, each with its limit for `shrink_message`:
+    that counts without call ids, which it cannot shorten."""
+    shrinkable = [index for index in forms if index not in untouched]
+    costs = [source.cost(forms[index]) for index in shrinkable]
+    whole = sum(source.cost(forms[index]) for index in forms if index in untouched)
+    limits = fair_limits(costs, max(most - whole, 0))
+    return [
+        (index, limit - cost + source.cost_without_ids(forms[index]))
+        for index, cost, limit in zip(shrinkable, costs, limits, strict=True)
+        if limit < cost
+    ]
 
 
 def words_of_question(source: Source, question: tuple[int, ...]) -> frozenset[str]:
     """Return the keys of the words at the end of a question's messages."""
-    texts = [text_of(source.messages[index])[-REQUEST_CHARACTERS:] for index in question]
+    texts = [text_of(source.messages[index])[-QUESTION_END_CHARACTERS:] for index in question]
     return frozenset(word.key for text in texts for word in words(text, source.memory))
 
 

@@ -1,10 +1,11 @@
 """The pool of lines of a folded part, made from the readings of its messages."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Final
 
 from gateway.context.cut.source import Source
 from gateway.context.read import lines
+from gateway.context.read.line import MessageLines
 from gateway.context.weigh.line_pool import LinePool
 from gateway.context.weigh.tally import Tally
 from gateway.context.write.readings import (
@@ -38,21 +39,25 @@ def pool_of(source: Source, folded: Sequence[int], read_in_full: frozenset[int] 
     cached: tuple[object, LinePool] | None = source.memory.get(key)
     if cached is not None:
         return cached[1]
-    readings = list(readings_of_notes(source.earlier_notes, source.memory))
-    skimmed = skimmed_messages(messages, folded, FULLY_READ_CHARACTERS)
-    skimmed_even_of_user = skimmed_messages(messages, folded, USER_READ_CHARACTERS)
-    for number, index in enumerate(folded):
-        if number >= skimmed or index in read_in_full:
-            read = lines.read
-        else:
-            read = lines.skim_unless_user if number >= skimmed_even_of_user else lines.skim
-        readings.append(reading_of(source, index, read))
-    pool = LinePool(readings, first_question, _newest_tally(source))
+    notes = readings_of_notes(source.earlier_notes, source.memory)
+    pool = LinePool([*notes, *_readings(source, folded, read_in_full)], first_question, _newest_tally(source))
     _, entry = source.memory.put(key, ((folded_messages, callers_of_results), pool), bytes_of(pool))
     pool.add_bytes = entry.grow
     if (name := _newest_pool_name(source)) is not None:
         source.memory.put(name, key, POOL_KEY_BYTES)
     return pool
+
+
+def _readings(source: Source, folded: Sequence[int], read_in_full: frozenset[int]) -> Iterator[MessageLines]:
+    """Yield the folded messages with their lines: old ones are skimmed, very old ones even if they are the user's."""
+    skimmed = skimmed_messages(source.messages, folded, FULLY_READ_CHARACTERS)
+    skimmed_even_of_user = skimmed_messages(source.messages, folded, USER_READ_CHARACTERS)
+    for number, index in enumerate(folded):
+        if number >= skimmed or index in read_in_full:
+            read = lines.read
+        else:
+            read = lines.skim_unless_user if number >= skimmed_even_of_user else lines.skim
+        yield reading_of(source, index, read)
 
 
 def _newest_tally(source: Source) -> Tally | None:

@@ -18,8 +18,8 @@ from gateway.context.write.asked import Ask, Kind, allowance, question_text, set
 from gateway.context.write.search import NO_QUOTES, LineKey, Query, Quotes, Search
 from gateway.wire.message import Message
 
-LEAST_TO_SEARCH: Final = 24
-"""Tokens. Quotes of fewer tokens say less than they cost."""
+LEAST_SEARCH_TOKENS: Final = 24
+"""Tokens. Quotes of fewer tokens say less than they cost, so nothing is searched for them."""
 MOST_EARLIER_QUESTIONS: Final = 8
 """Questions since the cut, from the first on, whose quotes may stay. A new replica searches once for each of them."""
 
@@ -54,13 +54,13 @@ def _earlier_quotes(search: Search, kept: Mapping[int, Message]) -> dict[int, Qu
         if searched == MOST_EARLIER_QUESTIONS:
             break
         stays = cut.quote_tokens * share_that_stays
-        if indices[0] not in kept or spent + LEAST_TO_SEARCH > stays:
+        if indices[0] not in kept or spent + LEAST_SEARCH_TOKENS > stays:
             continue
         layout = replace(search.layout, cut_at_question=cut)
         text = question_text(search.source, indices)
         most = _share(text, layout, spent)
         # A request had more quotes or none.
-        if most < LEAST_TO_SEARCH or Ask(text, layout).gets_all_or_nothing:
+        if most < LEAST_SEARCH_TOKENS or Ask(text, layout).gets_all_or_nothing:
             continue
         searched += 1
         quote = replace(search, layout=layout).find(Query(text, most, _lines_of(quotes)))
@@ -76,35 +76,34 @@ def _current_quote(
     """Return the quotes for the current question. It shares ``left`` tokens with ``earlier`` quotes.
 
     1. A question with an allowance: its quotes may fill the free room.
-    2. A request in a chat: it gets quotes if it has an allowance, else none.
-    3. Any other message: its quotes are small, because in an agent's conversation they stay for many requests. They are larger if
-       the folded part is so long that the digest says little of it.
+    2. A request with an allowance: it gets quotes if some passage is relevant. In a chat it gets no others.
+    3. Any other message: its quotes are small, because in an agent's conversation they stay for many requests.
     """
-    layout, allowed = search.layout, allowance(ask)
-    spent, quoted_before = _tokens_of(earlier), _lines_of(earlier)
+    allowed, quoted_before, spent = allowance(ask), _lines_of(earlier), _tokens_of(earlier)
     free = left - spent - frames.JOINT_TOKENS
+    tokens = _beside_steps(search, kept, free, ask) if allowed.free_tokens else 0
+    if allowed.fills:
+        query = Query(
+            ask.text, tokens, quoted_before, of_long_history=ask.of_long_history, fact_tokens=allowed.fact_tokens
+        )
+        return search.find_and_fill(query, kept) if tokens >= LEAST_SEARCH_TOKENS else NO_QUOTES
     if allowed.free_tokens:
-        tokens = _beside_steps(search, kept, free, ask)
-        if allowed.fills:
-            query = Query(
-                ask.text,
-                tokens,
-                quoted_before,
-                of_long_history=ask.of_long_history,
-                fact_tokens=allowed.fact_tokens,
-            )
-            return search.find_and_fill(query, kept) if tokens >= LEAST_TO_SEARCH else NO_QUOTES
         quote = search.find(Query(without_frame(ask.request), tokens, quoted_before, certain=True))
         if quote.lines:
             return quote
-    if ask.gets_all_or_nothing:
+    if ask.gets_all_or_nothing or not search.layout.cut_at_question.first_kept:
         return NO_QUOTES
-    most = _share(ask.text, layout, spent)
+    few = _few_tokens(ask, spent, free)
+    return search.find(Query(ask.text, few, quoted_before)) if few >= LEAST_SEARCH_TOKENS else NO_QUOTES
+
+
+def _few_tokens(ask: Ask, spent: int, free: int) -> int:
+    """Return the tokens of quotes for a message without an allowance. A question gets more if the folded part is so long that the digest
+    says little of it."""
+    few = _share(ask.text, ask.layout, spent)
     if ask.kind is Kind.QUESTION and ask.of_long_history:
-        most = max(most, min(layout.room.quote_tokens - spent, free))
-    if not layout.cut_at_question.first_kept or most < LEAST_TO_SEARCH:
-        return NO_QUOTES
-    return search.find(Query(ask.text, most, quoted_before))
+        return max(few, min(ask.layout.room.quote_tokens - spent, free))
+    return few
 
 
 def _beside_steps(search: Search, kept: Mapping[int, Message], free: int, ask: Ask) -> int:

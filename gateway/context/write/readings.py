@@ -41,14 +41,14 @@ def skimmed_messages(messages: Sequence[Message], folded: Sequence[int], charact
     return 0
 
 
-def most_relevant(source: Source, indices: Sequence[int], query: str, known: Collection[str] = ()) -> list[int]:
-    """Return which of these messages are relevant to a question by their texts, the most relevant first. ``known`` are the words of
-    pinned messages."""
+def most_relevant(source: Source, indices: Sequence[int], query: str, pinned_words: Collection[str] = ()) -> list[int]:
+    """Return which of these messages are relevant to a question by their texts, the most relevant first. ``pinned_words`` are the words of
+    pinned messages, which count less."""
     texts = [text_of(source.messages[index]) for index in indices]
     roles = [str(source.messages[index].get("role")) for index in indices]
     dialogue = speakers.dialogue_of(zip(reversed(roles), reversed(texts), strict=True))
     factors = speakers.answer_factors(query, dialogue)
-    return [indices[position] for position in lookup.most_relevant(texts, roles, query, known, factors)]
+    return [indices[position] for position in lookup.most_relevant(texts, roles, query, pinned_words, factors)]
 
 
 def reading_of(source: Source, index: int, read: Callable[[Message, Memory], tuple[Line, ...]]) -> MessageLines:

@@ -108,13 +108,13 @@ def _digest(source: Source, pool: LinePool, skipped: int, size: int) -> Note:
     size -= frames.frame_tokens(head, count)
     if not pool.lines or size < LEAST_ROWS_TOKENS:
         return Note(frames.CUT)
-    known = words_of_pinned(source)
+    pinned_words = words_of_pinned(source)
 
     def choose() -> tuple[str, frozenset[int]]:
-        chosen = digest.choose(pool, size, count, known=known)
+        chosen = digest.choose(pool, size, count, known=pinned_words)
         return rows.render(pool, chosen), frozenset(chosen)
 
-    text, positions = pool.get_or_make((size, count, known), choose)
+    text, positions = pool.get_or_make(("digest", size, count, pinned_words), choose)
     if not text:
         return Note(frames.CUT)
     return Note(frames.framed(head, text), frozenset([position + skipped for position in positions]), "digest")

@@ -15,7 +15,7 @@ from gateway.context.cut.source import Source
 from gateway.context.read import lines
 from gateway.context.read.line import Line, MessageLines
 from gateway.context.weigh.line_pool import LinePool
-from gateway.context.weights import MANY_QUOTE_TOKENS, WISHES_SHARE_OF_QUOTES
+from gateway.context.weights import WISHES_SHARE_OF_QUOTES
 from gateway.context.write.fill import QuotesToFill
 from gateway.context.write.pools import pool_of
 from gateway.context.write.readings import (
@@ -32,8 +32,8 @@ OLD_CHARACTERS: Final = 80_000
 
 
 LineKey = tuple[int, str, int]
-"""A line by its message, its text, and how many lines before it in the message have the same text. Unlike a position it is the same in every
-pool."""
+"""A line by the index of its message, its text, and how many lines before it in the message have the same text. Unlike a position it is the
+same in every pool."""
 
 
 class Query(NamedTuple):
@@ -74,9 +74,7 @@ class Search(msgspec.Struct, frozen=True):
 
     def find(self, query: Query) -> Quotes:
         """Return quotes with the lines that are relevant to a question, without those in the note and those quoted before."""
-        source, first = self.source, self.layout.cut_at_question.first_kept
-        key = (query, source.counter.text, first, self.in_note, by_meaning(source))
-        return self.pool.get_or_make(key, partial(self._find, query))
+        return self.pool.get_or_make(("found", query, *self._key()), partial(self._find, query))
 
     def find_and_fill(self, query: Query, kept: Mapping[int, Message]) -> Quotes:
         """Return quotes with the lines that are relevant to the newest message, and fill the rest of its tokens.
@@ -85,37 +83,39 @@ class Search(msgspec.Struct, frozen=True):
         that works on its own, the other parts of the found pages and files come first. Lines that were cut out of kept messages may be
         quoted too. They are added last, because the model has not read them yet.
         """
-        source, first = self.source, self.layout.cut_at_question.first_kept
         pool, still_kept = self._with_shortened(kept)
-        key = ("filled", query, source.counter.text, first, self.in_note, hash(still_kept))
-        return pool.get_or_make((*key, by_meaning(source)), partial(self._find_and_fill, pool, query, still_kept))
+        key = ("filled", query, *self._key(), hash(still_kept))
+        return pool.get_or_make(key, partial(self._find_and_fill, pool, query, still_kept))
+
+    def _key(self) -> tuple[object, ...]:
+        """Return everything but the query and the pool on which found quotes depend."""
+        layout, source = self.layout, self.source
+        first = layout.cut_at_question.first_kept
+        return source.counter.text, first, layout.set_aside, self.in_note, by_meaning(source)
 
     def _find(self, query: Query) -> Quotes:
-        known = words_of_pinned(self.source)
-        pool = _pool_to_search(self.source, self.layout, self.pool, query.text, known)
-        if pool is self.pool:
-            first = self.layout.cut_at_question.first_kept
-            hidden = pool.get_or_make((first, self.in_note), partial(_hidden_lines, self.layout, pool, self.in_note))
-        else:
-            hidden = _hidden_lines(self.layout, pool, positions_of(pool, self._note_lines()))
+        pinned_words, layout = words_of_pinned(self.source), self.layout
+        pool = _pool_to_search(self.source, layout, self.pool, query.text, pinned_words)
+        in_note = self._note_in(pool)
+        key = ("hidden", layout.cut_at_question.first_kept, layout.set_aside, in_note)
+        hidden = pool.get_or_make(key, partial(_hidden_lines, layout, pool, in_note))
         hidden |= positions_of(pool, query.quoted_before)
-        scores = recall.relevance(pool, query.text, known, nearness_of(self.source), query.certain)
+        scores = recall.relevance(pool, query.text, pinned_words, nearness_of(self.source), certain=query.certain)
         found = recall.choose(pool, scores, query.most_tokens, self.source.counter.text, hidden)
         return self._quotes(pool, found)
 
     def _find_and_fill(self, pool: LinePool, query: Query, still_kept: frozenset[LineKey]) -> Quotes:
-        known, count = words_of_pinned(self.source), self.source.counter.text
-        if self.layout.left_out:
-            pool = _pool_to_search(self.source, self.layout, pool, query.text, known)
-        in_note = self.in_note if pool is self.pool else positions_of(pool, self._note_lines())
+        pinned_words, count = words_of_pinned(self.source), self.source.counter.text
+        pool = _pool_to_search(self.source, self.layout, pool, query.text, pinned_words)
+        in_note = self._note_in(pool)
         shortened = frozenset(index for index in pool.positions if index not in self.pool.positions)
         hidden = _hidden_lines(self.layout, pool, in_note, shortened)
         hidden |= positions_of(pool, query.quoted_before | still_kept)
+        scores = recall.relevance(pool, query.text, pinned_words, nearness_of(self.source))
         most = query.most_tokens
-        scores = recall.relevance(pool, query.text, known, nearness_of(self.source))
         for_matches = most - int(WISHES_SHARE_OF_QUOTES * most)
-        many_tokens = inf if query.of_long_history else MANY_QUOTE_TOKENS
-        found = recall.choose(pool, scores, for_matches, count, hidden, many_tokens=many_tokens)
+        reach = recall.Reach.FAR if query.of_long_history else recall.Reach.NEAR
+        found = recall.choose(pool, scores, for_matches, count, hidden, reach=reach)
         rest = QuotesToFill(pool, most, count, hidden)
         found = rest.with_wishes(found, in_note)
         if pool.has_many_calls:
@@ -123,7 +123,7 @@ class Search(msgspec.Struct, frozen=True):
         if pool.autonomous:
             found = rest.with_rest_of_messages(found, scores)
             found = rest.with_less_relevant(found, scores)
-        shown = known.union(word.key for position in {*found, *in_note} for word in pool.lines[position].words)
+        shown = pinned_words.union(word.key for position in {*found, *in_note} for word in pool.lines[position].words)
         found = rest.with_facts(found, shown, query.fact_tokens)
         if shortened:
             found = rest.with_newest(found)
@@ -146,8 +146,9 @@ class Search(msgspec.Struct, frozen=True):
         pool = pool_of(source, sorted({*self.layout.left_out, *shortened}), frozenset(shortened))
         return pool, frozenset(still_kept)
 
-    def _note_lines(self) -> frozenset[LineKey]:
-        return line_keys(self.pool, self.in_note)
+    def _note_in(self, pool: LinePool) -> frozenset[int]:
+        """Return the positions of the note's lines in a pool."""
+        return self.in_note if pool is self.pool else positions_of(pool, line_keys(self.pool, self.in_note))
 
     def _quotes(self, pool: LinePool, found: Collection[int]) -> Quotes:
         """Write the quotes with the lines at these positions."""
@@ -224,7 +225,9 @@ def _hidden_lines(
     return frozenset(position for position in in_note if pool.message_of[position] not in partly_noted).union(kept)
 
 
-def _pool_to_search(source: Source, layout: Layout, pool: LinePool, query: str, known: Collection[str]) -> LinePool:
+def _pool_to_search(
+    source: Source, layout: Layout, pool: LinePool, query: str, pinned_words: Collection[str]
+) -> LinePool:
     """Return the pool to search: ``pool``, if all its messages are read in full. If its old part is only skimmed, return a pool that
     has the most relevant old messages read in full, and no other old ones."""
     folded = layout.left_out
@@ -233,7 +236,7 @@ def _pool_to_search(source: Source, layout: Layout, pool: LinePool, query: str, 
         return pool
     left = OLD_CHARACTERS
     old: list[MessageLines] = []
-    for index in most_relevant(source, folded[:skimmed], query, known):
+    for index in most_relevant(source, folded[:skimmed], query, pinned_words):
         left -= len(text_of(source.messages[index]))
         if left <= 0:
             break

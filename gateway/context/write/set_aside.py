@@ -6,7 +6,9 @@ searched and quoted like folded ones.
 """
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from itertools import accumulate
+from math import ceil
 from typing import Final
 
 from msgspec.structs import replace
@@ -48,11 +50,11 @@ def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
     if not wanted:
         return layout
     sums = _kept_sums(layout)
-    missing = wanted - (layout.room.free - layout.cut.digest_tokens - sums[-1])
+    missing = wanted - _free_beside_turns(layout, sums)
     if missing <= 0:
         return layout
     step = max(wanted // 2, 1)
-    boundary = min(first + bisect_left(sums, -(-missing // step) * step), len(units) - 1)
+    boundary = min(first + bisect_left(sums, ceil(missing / step) * step), len(units) - 1)
     reread = sums[-1] - sums[min(boundary - first, len(sums) - 1)]
     if reread > _most_reread(layout) * missing:
         return layout
@@ -112,10 +114,14 @@ def _is_about(source: Source, ask: Ask, part: frozenset[int]) -> bool:
     return sum([index in part for index in best]) >= OLD_TOPIC_SHARE * len(best)
 
 
-def fits_beside_set_aside(layout: Layout, quoted: int) -> bool:
-    """Return whether turns are set aside although quotes of so many tokens fitted beside them when the question was asked."""
-    free = layout.room.free - layout.cut.digest_tokens - _kept_sums(layout)[-1]
-    return bool(layout.set_aside) and quoted <= free
+def quotes_fit_beside_turns(layout: Layout, quote_tokens: int) -> bool:
+    """Return whether the room has place for so many tokens of quotes although all kept turns are sent, up to the current question."""
+    return quote_tokens <= _free_beside_turns(layout, _kept_sums(layout))
+
+
+def _free_beside_turns(layout: Layout, sums: Sequence[int]) -> int:
+    """Return the tokens that the digest and the kept turns leave; negative if they need more than there is. ``sums`` are `_kept_sums`."""
+    return layout.room.free - layout.cut.digest_tokens - sums[-1]
 
 
 def _kept_sums(layout: Layout) -> list[int]:

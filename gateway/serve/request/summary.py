@@ -40,12 +40,12 @@ async def with_summary(gateway: Gateway, place: Place, task: Task) -> Task:
     """
     if not place.route.summary.model or task.fits:
         return task
-    source, chain = await gateway.pool.run(lambda: _lay_out(task), size_bytes=len(task.request.raw))
+    source, chain = await gateway.pool.run(lambda: _source_and_chain(task), size_bytes=len(task.request.raw))
     summary = await gateway.summariser.find(chain) if chain else None
     return replace(task, summary=summary, source=replace(source, summary=summary))
 
 
-def _lay_out(task: Task) -> tuple[Source, list[str]]:
+def _source_and_chain(task: Task) -> tuple[Source, list[str]]:
     """Return the source of the fold, and the chained hashes of the messages before its cut."""
     source = _source(task)
     cut = messages_before_cut(source)

@@ -1,5 +1,9 @@
 """Whether an instruction needs what was said."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from gateway.context.choose.need import need
@@ -67,3 +71,24 @@ def test_words_of_the_system_prompt_count_less() -> None:
 
 def test_an_empty_past_is_needed_by_nothing() -> None:
     assert need(LinePool([]), "Draft a thank-you to Dilys for the steam box.") <= 0.0
+
+
+NEED = """
+from tests.context.choose.test_need import POOL
+from gateway.context.choose.need import need
+print(need(POOL, "Write a note about the launchpad and a launcher."))
+"""
+
+
+def test_two_processes_find_the_same_need() -> None:
+    """Both words begin like *launch*, which was said: the familiar one of them counts."""
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", NEED], env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parents[3])},
+            capture_output=True, check=True, text=True,
+        ).stdout
+        for seed in ("0", "1", "2", "3")
+    }  # fmt: skip
+
+    assert len(found) == 1
+    assert float(found.pop()) > 0

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from itertools import cycle
-from math import inf
 
 import pytest
 
 from gateway.context import frames
-from gateway.context.choose.recall import choose, relevance, render
+from gateway.context.choose.recall import Reach, choose, relevance, render
 from gateway.context.count.message_cost import counter
 from gateway.context.read import lines
 from gateway.context.read.line import MessageLines
@@ -65,24 +64,20 @@ def test_what_the_model_sees_anyway_is_not_quoted() -> None:
 
 def test_beyond_many_tokens_a_passage_must_be_more_relevant() -> None:
     """After many quotes, less relevant passages cost more than they find."""
-    best = [f"The ferry to Bergen leaves from pier {n} of the harbour on Fridays." for n in range(8)]
-    weak = [f"In week {n} the ferry will leave late, said the man with the plums." for n in range(40)]
+    best = [f"The ferry to Bergen leaves from pier {n} of the harbour on Fridays." for n in range(16)]
+    weak = [f"In week {n} the ferry will leave late, said the man with the plums." for n in range(48)]
     apart = [text for each in [*best, *weak] for text in (each, *["So it went on."] * 4)]
     pool = LinePool(
         MessageLines(index, "user", lines.read({"role": "user", "content": text})) for index, text in enumerate(apart)
     )
 
-    def quoted_of(many_tokens: float) -> str:
-        return render(
-            pool,
-            choose(
-                pool, relevance(pool, "Where does the Bergen ferry leave?"), 8000, COUNT, (), many_tokens=many_tokens
-            ),
-        )
+    def quoted_of(reach: Reach) -> str:
+        scores = relevance(pool, "Where does the Bergen ferry leave?")
+        return render(pool, choose(pool, scores, 8000, COUNT, (), reach=reach))
 
-    assert quoted_of(inf).count("In week") == 40
-    assert quoted_of(100).count("In week") == 0
-    assert quoted_of(100).count("The ferry to Bergen") == 8
+    assert quoted_of(Reach.FAR).count("In week") == 48
+    assert 0 < quoted_of(Reach.NEAR).count("In week") < 48
+    assert quoted_of(Reach.NEAR).count("The ferry to Bergen") == 16
 
 
 def test_a_passage_that_is_near_in_meaning_is_quoted_without_a_word_of_the_question() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gateway.context.cut.budget import Budget
-from gateway.context.cut.replay import grow, replay
+from gateway.context.cut.replay import continue_replay, replay
 from gateway.context.cut.unit_limits import unit_limits
 from gateway.context.cut.units import ANSWER, CALLS, USER, Cut, Room, Unit
 
@@ -85,14 +85,15 @@ def test_a_longer_conversation_had_the_same_cuts_before(units: list[Unit]) -> No
 @settings(max_examples=200, deadline=None)
 @given(UNITS, st.data())
 def test_a_replay_that_is_continued_has_the_cuts_of_a_whole_one(units: list[Unit], data: st.DataObject) -> None:
-    earlier = grow(units[: data.draw(st.integers(0, len(units)))], ROOM, None)
+    earlier = continue_replay(None, units[: data.draw(st.integers(0, len(units)))], ROOM)
+    whole = continue_replay(None, units, ROOM)
     changed = [*units]
     at = data.draw(st.integers(0, len(units) - 1))
     changed[at] = changed[at]._replace(cost=changed[at].cost + 50)
 
-    assert grow(units, ROOM, earlier) == grow(units, ROOM, None)
-    assert grow(changed, ROOM, grow(units, ROOM, None)) == grow(changed, ROOM, None)
-    assert grow(units[:at], ROOM, grow(units, ROOM, None)) == grow(units[:at], ROOM, None)
+    assert continue_replay(earlier, units, ROOM) == whole
+    assert continue_replay(whole, changed, ROOM) == continue_replay(None, changed, ROOM)
+    assert continue_replay(whole, units[:at], ROOM) == continue_replay(None, units[:at], ROOM)
 
 
 @settings(max_examples=200, deadline=None)

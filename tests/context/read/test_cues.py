@@ -1,8 +1,8 @@
-"""What a sentence says about how it is to be taken."""
+"""A sentence that is binding for later turns is told from a remark and from a question."""
 
 import pytest
 
-from gateway.context.read.cues import binding, reports_error
+from gateway.context.read.cues import binding
 
 
 @pytest.mark.parametrize(
@@ -20,18 +20,3 @@ from gateway.context.read.cues import binding, reports_error
 )
 def test_what_is_to_hold_binds_more_than_a_remark(sentence: str) -> None:
     assert binding(sentence) > binding("That sounds nice.") > binding("Could you look that up for me?")
-
-
-@pytest.mark.parametrize(
-    ("line", "error"),
-    [
-        ("E   AssertionError: 3 != 4", True),
-        ("FAILED tests/test_a.py", True),
-        ("bash: foo: No such file or directory", True),
-        ("Error: card declined", True),
-        ("2024-05-01 request served in 3 ms", False),
-        ("all good", False),
-    ],
-)
-def test_errors_are_told_from_other_rows(line: str, error: bool) -> None:
-    assert reports_error(line) is error

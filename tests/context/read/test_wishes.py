@@ -6,7 +6,7 @@ from gateway.context.choose import digest, rows
 from gateway.context.read import learned, lines
 from gateway.context.read.cues import binding, sentence_of
 from gateway.context.read.line import MessageLines
-from gateway.context.read.wishes import is_assent, may_revoke, strength, wish_cues
+from gateway.context.read.wishes import has_revoking_phrase, is_assent, strength, wish_cues
 from gateway.context.weigh.line_pool import LinePool
 from tests.context.pools import pool
 
@@ -163,7 +163,7 @@ def test_a_wish_that_was_taken_back_comes_behind_what_took_it_back() -> None:
         ("assistant", "Good to know."),
     )
 
-    assert may_revoke(sentence_of("you can use Tuesdays again"))
+    assert has_revoking_phrase(sentence_of("you can use Tuesdays again"))
     kept = texts(found)
     assert "Tuesdays again" in kept[0]
     for tokens in range(12, 120, 6):
@@ -307,4 +307,4 @@ def test_a_sentence_in_words_of_the_tools_is_an_errand() -> None:
     ],
 )
 def test_a_sentence_of_change_is_told_by_its_words(sentence: str, changes: bool) -> None:
-    assert may_revoke(sentence_of(sentence)) is changes
+    assert has_revoking_phrase(sentence_of(sentence)) is changes

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gateway.context.choose import digest
 from gateway.context.read import lines
 from gateway.context.read.line import MessageLines
-from gateway.context.weigh.line_pool import LinePool
+from gateway.context.weigh.line_pool import MOST_FAMILY_WORDS, LinePool
 from gateway.context.weigh.tally import Tally, tally
 from tests.context.messages import call, message, result
 
@@ -67,8 +67,21 @@ def test_the_same_lines_are_chosen_whatever_was_counted_before(before: list[int]
     assert continued.worth.bounds == anew.worth.bounds
     assert continued.outdated == anew.outdated
     assert continued.wishes == anew.wishes
-    assert [continued.family("phone", 1), continued.count("may")] == [anew.family("phone", 1), anew.count("may")]
+    assert [continued.family_of("phone"), continued.count("may")] == [anew.family_of("phone"), anew.count("may")]
     assert digest.choose(continued, 60, len) == digest.choose(anew, 60, len)
+
+
+def test_of_a_large_family_the_first_words_are_looked_up_whatever_was_counted_before() -> None:
+    rows = [" ".join(f"light{letter}" for letter in letters) for letters in ("nmlkjih", "gfdcbao")]
+    now = {index: MessageLines(index, "user", lines.read(message("user", row))) for index, row in enumerate(rows)}
+    continued = LinePool(now.values(), 0, tally({1: now[1]}))
+
+    found = continued.family_of("lighter")
+
+    assert found == LinePool(now.values(), 0).family_of("lighter")
+    assert found[0] == "lightn"
+    assert len(found) == MOST_FAMILY_WORDS == 12
+    assert continued.family_of("ligh") == []
 
 
 def test_a_message_that_is_read_in_part_is_counted_anew() -> None:

@@ -3,11 +3,17 @@
 from itertools import chain
 from typing import Final
 
+from msgspec.structs import replace
+
 from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
+from gateway.context.cut.cutting import layout_of
 from gateway.context.cut.policy import Policy
+from gateway.context.cut.units import Cut
 from gateway.context.write.explain import explain_lines
-from gateway.context.write.folding import fold_conversation
+from gateway.context.write.folding import fold_conversation, source_of
+from gateway.context.write.pools import pool_of
+from gateway.context.write.search import Query, Search
 from gateway.wire.message import Message, text_of
 from tests.fakes import assistant, call, result, user, words
 
@@ -70,3 +76,20 @@ def test_of_lines_with_the_same_text_only_those_that_stand_in_the_request_count_
     for text in ("status: on its way", "status: held at customs", "carrier: Nordlink"):
         assert sum(fate.kept for fate in fates if fate.text == text) == sent.count(text), text
     assert 0 < sent.count("status: on its way") < 5
+
+
+def test_a_message_is_quoted_where_it_is_set_aside_and_not_where_it_is_kept_whatever_was_searched_before() -> None:
+    messages = [
+        user("The ferry to Bergen leaves at nine."),
+        assistant("Noted."),
+        user("The spare key hangs in the shed."),
+        assistant("I see."),
+        user("Where does the spare key hang?"),
+    ]
+    source = source_of(messages, Budget(1000, 16, 3, 0), counter("o200k"), Policy())
+    layout = replace(layout_of(source), cut_at_question=Cut(first_kept=2))
+    pool = pool_of(source, range(4))
+    query = Query("Where does the spare key hang?", 100, frozenset())
+
+    assert "shed" in Search(source, replace(layout, set_aside=(2, 3)), pool, frozenset()).find(query).text
+    assert "shed" not in Search(source, layout, pool, frozenset()).find(query).text

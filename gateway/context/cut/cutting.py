@@ -1,4 +1,4 @@
-"""Lay a source out: decide where the conversation is cut, and what is known of the request before any text is written."""
+"""Cut a source: make its `Layout`, which says where the conversation is cut and what replaces the folded part."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -23,12 +23,12 @@ def layout_of(source: Source) -> Layout:
     key = source.rung, source.budget, source.policy
     layout = source.layouts.get(key)
     if layout is None:
-        layout = source.layouts[key] = _lay_out(source)
+        layout = source.layouts[key] = _make_layout(source)
     return layout
 
 
-def _lay_out(source: Source) -> Layout:
-    """Decide where the conversation is cut."""
+def _make_layout(source: Source) -> Layout:
+    """Decide where the conversation is cut; on the last rung, in front of the newest unit."""
     room = _room_of(source)
     units = _units(source, room)
     question = newest_question(units)
@@ -36,20 +36,27 @@ def _lay_out(source: Source) -> Layout:
     if source.rung.newest_only:
         cut = Cut(first_kept=max(len(units) - 1, 0))
         questions = (Question(units[question].indices, cut),) if question >= 0 else ()
-        folded = _folded_by(cut, units)
-        return Layout(tuple(units), room, cut, cut, folded, questions, ends_with_question)
+        return Layout(
+            units=tuple(units),
+            room=room,
+            cut=cut,
+            cut_at_question=cut,
+            folded=_folded_by(cut, units),
+            questions=questions,
+            ends_with_question=ends_with_question,
+        )
     cuts = _cuts(source, units, room)
     cut = cuts[-1] if cuts else Cut()
-    cut_at_question = cuts[question] if question >= 0 else Cut()
     return Layout(
-        tuple(units),
-        room,
-        cut,
-        cut_at_question,
-        _folded_by(cut, units),
-        _questions_since_cut(units, cuts, question),
-        ends_with_question,
+        units=tuple(units),
+        room=room,
+        cut=cut,
+        cut_at_question=cuts[question] if question >= 0 else Cut(),
+        folded=_folded_by(cut, units),
+        questions=_questions_since_cut(units, cuts, question),
+        ends_with_question=ends_with_question,
         prefix_breaks=ends_with_question and replay.prefix_breaks(units, room),
+        # Until a cut moves it is the same object.
         tight=cut.tight and (len(cuts) == 1 or cuts[-2] is not cut),
         has_agent=calling.has_agent(units),
         autonomous=calling.is_autonomous(units, _results_in(source)),
@@ -103,7 +110,7 @@ def _cuts(source: Source, units: Sequence[Unit], room: Room) -> Sequence[Cut]:
     if type(opening) is not Interned or not opening.number:
         return replay.replay(units, room)
     key = ("replay", opening.number, room)
-    grown = replay.grow(units, room, source.memory.get(key))
+    grown = replay.continue_replay(source.memory.get(key), units, room)
     source.memory.put(key, grown, UNIT_BYTES * len(units))
     return grown.cuts
 

@@ -1,4 +1,4 @@
-"""The fold: stages that make a conversation smaller, one after the other, until it fits its room.
+"""The stages of a fold: they make a conversation smaller, one after the other, until it fits its room.
 
 From the first value to the last one:
 
@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gateway.context.cut.lay_out import layout_of
+from gateway.context.cut.cutting import layout_of
 from gateway.context.cut.layout import Layout
 from gateway.context.cut.media_and_reasoning import has_media_or_reasoning
 from gateway.context.cut.question import kept_whole, question_of
@@ -27,7 +27,7 @@ from gateway.context.write.draft import NOTE_STAGES, QUOTES_STAGE, Draft, Questi
 from gateway.context.write.kept import kept_messages, words_of_question
 from gateway.context.write.replacement import Replacement, replacement_of
 from gateway.context.write.search import by_meaning
-from gateway.context.write.set_aside import fits_beside_set_aside, with_room_for_quotes
+from gateway.context.write.set_aside import quotes_fit_beside_turns, with_room_for_quotes
 from gateway.wire.message import RESULT_ROLES, Message, media_parts, text_of
 
 LEAST_MESSAGE_TOKENS: Final = 12
@@ -66,7 +66,9 @@ def first_sketch(source: Source, layout: Layout) -> Sketch:
     kept = kept_messages(source, final)
     replacement = _replacement(source, final, kept)
     when_asked = replacement if final.ends_with_question else _replacement_when_asked(source, final, kept)
-    if final.set_aside and (when_asked is None or fits_beside_set_aside(final, _tokens_of_quotes(source, when_asked))):
+    if final.set_aside and (
+        when_asked is None or quotes_fit_beside_turns(final, _tokens_of_quotes(source, when_asked))
+    ):
         final = layout
         kept = kept_messages(source, final)
         replacement = _replacement(source, final, kept)
