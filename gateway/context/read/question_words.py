@@ -20,30 +20,31 @@ _FIRST_WORDS: Final = (
     " qui quem quando onde aonde quanto quanta quantos quantas qual quais cadê"
     " chi dove dov quanti quante quale quali când unde cât câte câți câtă"
     # Polish, Czech, Slovak, Russian, Ukrainian, Bulgarian, Serbian, Croatian
-    " kto kogo komu czego czemu czym kiedy gdzie dokąd skąd ile ilu jak jaki jaka jakie jakiego jakim jaką który która które której którego którym którą dlaczego czyj"
+    " kto kogo komu co czego czemu czym kiedy gdzie dokąd skąd ile ilu jak jaki jaka jakie jakiego jakim jaką który która które której którego którym którą dlaczego czyj"
     " czyja czyje czy kdo koho čeho kdy kde odkud kolik jaký jaká jaké který která které kterou kterého kterém kterým proč čí čo kedy koľko ako aký aká aké ktorý ktorá ktoré prečo"
     " кто кого кому кем что чего чему чем когда где куда откуда сколько как какой какая какое какие каких какого какую каком какому который которая которое почему"
     " зачем чей чья чьё чьи почём хто що чого коли де куди звідки скільки який яка яке які яку яких чому навіщо чий кой коя кое кои какво каква какви кога къде колко"
     " защо дали tko koga što šta kada kad gdje gde koliko kako koji koja koje koju zašto čiji"
     # Greek, Finnish, Hungarian, Estonian, Hebrew, Arabic
-    " ποιος ποια ποιο ποιον ποιοι ποιες τι πότε πού πόσο πόσα πόσοι πόσες πώς γιατί"
+    " ποιος ποια ποιο ποιον ποιους ποιων ποιανού ποιοι ποιες πότε πού πόσο πόσα πόσοι πόσες πώς γιατί"
     " kuka kenen ketä kenet kenelle keneltä mikä mitä minkä mistä missä mihin minne milloin paljonko montako kuinka miksi miten kumpi"
-    " kinek kivel mikor hova hová honnan mennyi mennyit mennyibe hány hányan hányadik hogyan miért melyik milyen millal kuhu miks kuidas"
+    " kik kiket kinek kivel kitől kinél kihez kiről mikor mikorra mikortól meddig miből miben mitől miért mely melyik melyiket milyen hova hová honnan mennyi mennyit"
+    " mennyiért mennyibe hány hányan hányszor hányadik hogyan millal kuhu miks kuidas"
     " מי מה מתי איפה לאן מאיפה כמה איך למה מדוע איזה איזו"
     " مين ماذا شو ايش إيش أيش وش متى امتى إمتى إيمتى أين وين فين كم قديش كيف ازاي لماذا ليش ليه أي هل بكم بأي لأي شنو منو لمين"
 )
 _FIRST: Final = frozenset(_FIRST_WORDS.split())
 """Words that ask as the first or second word of a clause: *at which*, *seit wann*."""
-_VERY_FIRST: Final = frozenset(["was", "var", "co", "que", "qu", "che", "cosa", "como", "porque", "perché", "perchè"])
-"""Words that ask only as the first one, or behind a preposition: German *was* and Swedish *var* are other words in English and Norwegian, Polish *co*
-begins *co-worker*, and the others join clauses."""
+_VERY_FIRST: Final = frozenset(["was", "var", "que", "qu", "che", "cosa", "como", "porque", "perché", "perchè"])
+"""Words that ask only as the first one, or behind a preposition: German *was* and Swedish *var* are other words in English and Norwegian, and the others
+join clauses."""
 _BEFORE: Final = frozenset(
     ["a", "à", "da", "de", "di", "do", "con", "com", "em", "en", "in", "o", "para", "per", "por", "pour", "sur"]
 )
 """Prepositions and articles before these: *em que dia*, *in che data*, *o que*."""
 _ANYWHERE_WORDS: Final = (
-    # Spoken French, Russian, Turkish, Vietnamese, Indonesian, Swahili
-    "combien quel quelle quels quelles ли kime kimi kimin kimden kimle kimler kimlerdi kimdi neyi neye neyle neydi neymiş neler nelerdi nerede nerde neredeydi nereye nereden nerden neresi neden niye niçin"
+    # Spoken French, Russian, Greek, Turkish, Vietnamese, Indonesian, Swahili
+    "combien quel quelle quels quelles ли τι kime kimi kimin kimden kimle kimler kimlerdi kimdi neyi neye neyle neydi neymiş neler nelerdi nerede nerde neredeydi nereye nereden nerden neresi neden niye niçin"
     " nasıl nasıldı hangi hangisi hangisini hangileri kaç kaça kaçta kaçtan kaçtı kaçıncı mıyım miyim muyum müyüm mıyız miyiz muyuz müyüz mısın misin musun müsün mıydı miydi muydu müydü mıydım miydim muydum müydüm"
     " gì nào đâu mấy sao hả nhiêu siapa apa kapan dimana kemana darimana berapa mengapa kenapa bagaimana gimana nani wapi ngapi"
     # Hindi, Bengali, Marathi, Tamil, Telugu, Persian, Urdu
@@ -83,11 +84,12 @@ _UNSPACED: Final = re.compile(
 )
 """Question words and particles in scripts without spaces, and Korean. *What* is *anything* before *also* (什么都)."""
 _BESIDE_LETTERS: Final = re.compile(
-    r"\b(?:ne|kim)\b.*[ığş]|[ığş].*\b(?:ne|kim)\b|\bai\b.*[ăđơư\u1ea0-\u1ef9]|[ăđơư\u1ea0-\u1ef9].*\bai\b"
+    r"\b(?:ne|kim)\b.*[ığş]|[ığş].*\b(?:ne|kim)\b|^\W*(?:ki|mi|mit|hol)\b.*[őűáéó]|\bai\b.*[ăđơư\u1ea0-\u1ef9]|[ăđơư\u1ea0-\u1ef9].*\bai\b"
 )
-"""Words that ask in a text with letters of Turkish (*what*, *who*) or Vietnamese (*who*). In other texts they are French, Italian or a name."""
-_WORD: Final = re.compile(r"(?:[^\W\d_]|[\u0900-\u0963\u0970-\u0dff])+")
-"""Letters; in the scripts of India also their vowel signs."""
+"""Words that ask in a text with letters of Turkish (*what*, *who*), Hungarian (*who*, *what*, *where*) or Vietnamese (*who*). In other texts they are
+French, German, Italian or a name."""
+_WORD: Final = re.compile(r"(?:[^\W\d_]|[\u0900-\u0963\u0970-\u0dff]|(?<=\w)-(?=\w))+")
+"""Letters; in the scripts of India also their vowel signs. A compound is one word: Russian *что-то* is *something*."""
 _CLAUSE_END: Final = re.compile(r"[,;:.!…，。！；：、\n]|\s[-–—]+\s")
 
 

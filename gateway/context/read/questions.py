@@ -7,9 +7,8 @@ By the form of any text:
 
 Of a whole message:
 
-- `may_ask`: it is short and has a question word, but no mark. Whether it asks is told by what the conversation has (`gateway.context.write.asked`).
-- `wants_to_know`: it asks or may ask anything, perhaps among other things.
-- `is_question`: it is surely and mainly a question.
+- `wants_to_know`: it asks anything, perhaps among other things.
+- `is_question`: it is mainly a question.
 - `asks_for_information`: it is a short question for something that is known already, and no errand.
 """
 
@@ -18,7 +17,8 @@ from typing import Final
 
 from gateway.context.read.question_words import asks_by_word, has_question_word
 
-_QUESTION_MARK: Final = re.compile(r"[?？؟\u037e](?:[\s\"'”’)\]]|$)")
+_QUESTION_MARK: Final = re.compile(r"(?:[?？؟\u037e]|(?<=[\u0370-\u03ff]);)(?:[\s\"'”’)\]]|$)")
+"""Behind Greek letters a semicolon is a question mark."""
 _QUESTION_BEGINNINGS: Final = (
     r"(?:tell|remind) me\b|(?:give|show) (?:me|us) (?:the|all|both|every|our|my)\b|(?:list|recap|summari[sz]e) |(?:everything|all) (?:that|i|we|you|about|the)\b",
     r"(?:what|who|when|where|why|how|which)(?:'?s\b| (?:is|was|are|were|did|do|does|had|has|have|should|shall|can|could|would|will|much|many|long|often|old|far|time|day)\b)",
@@ -53,6 +53,10 @@ _INVERTED: Final = re.compile(
     re.I,
 )
 """An English question behind another clause: *if I get locked out where did I put the key*."""
+_OTHER_MARK: Final = re.compile(r"[.!。！]\W*$")
+"""Who types a full stop would type a question mark, too."""
+_REMARK: Final = re.compile(r"(?:what an? |(?:when|where|what|how|while) (?:i|we|he|she|they|it|you|my|our|the|this|that)\b)", re.I)
+"""Beginnings of English exclamations and of clauses that are no questions: *when I was nineteen we had no car*."""
 _DENSE: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 """Characters of Chinese, Japanese and Korean. Each says as much as two letters or more."""
 SENTENCE: Final = re.compile(r"[^.!?…。！？؟\n]*[.!?…。！？؟\n]*")
@@ -78,22 +82,14 @@ def asks_to_be_told(text: str) -> bool:
     return _QUESTION_WITHOUT_MARK.match(text) is not None
 
 
-def may_ask(text: str) -> bool:
-    """Return whether a short message without a question mark may be a question: it has a question word where its language asks with it, or begins
-    with its verb. *When I was nineteen we had no car* may be one, too, by these signs alone."""
-    if len(text) + len(_DENSE.findall(text)) > UNMARKED_QUESTION_CHARACTERS or asks(text):
-        return False
-    said = _LEADING.sub("", text, count=1)
-    return asks_by_word(said) or _VERB_FIRST.match(said) is not None or _INVERTED.search(said) is not None
-
-
 def wants_to_know(text: str) -> bool:
-    """Return whether a message asks or may ask something."""
-    return asks(text) or _is_unmarked_question(text) or may_ask(text)
+    """Return whether a message asks something: it has a question mark, or it is short and has the form of a question or of a request to tell
+    something. Many people type no question mark."""
+    return asks(text) or _is_unmarked_question(text)
 
 
 def is_question(text: str) -> bool:
-    """Return whether a message is surely and mainly a question, or short and ends with a question. The answer may be anywhere in the
+    """Return whether a message is mainly a question, or short and ends with a question. The answer may be anywhere in the
     conversation."""
     if not asks(text):
         return _is_unmarked_question(text)
@@ -115,5 +111,13 @@ def asks_for_information(text: str) -> bool:
 
 
 def _is_unmarked_question(text: str) -> bool:
-    """Return whether a message is short and begins like a question or a request to tell something."""
-    return len(text) <= UNMARKED_QUESTION_CHARACTERS and asks_to_be_told(text)
+    """Return whether a message is short, and begins like a question or a request to tell something, or has a question word where its language asks
+    with it."""
+    if len(text) + len(_DENSE.findall(text)) > UNMARKED_QUESTION_CHARACTERS:
+        return False
+    if asks_to_be_told(text):
+        return True
+    said = _LEADING.sub("", text, count=1)
+    if _OTHER_MARK.search(said) or _REMARK.match(said):
+        return _INVERTED.search(said) is not None
+    return asks_by_word(said) or _VERB_FIRST.match(said) is not None or _INVERTED.search(said) is not None

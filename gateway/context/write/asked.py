@@ -14,7 +14,7 @@ from gateway.context.cut.source import Source
 from gateway.context.read.instructions import is_errand, request_in
 from gateway.context.read.lines import head_and_tail
 from gateway.context.read.pasted import own_words
-from gateway.context.read.questions import asks_for_information, is_question, may_ask
+from gateway.context.read.questions import asks_for_information, is_question
 from gateway.context.read.subject import names_a_subject
 from gateway.context.write.pools import pool_of
 from gateway.context.write.search import words_of_pinned
@@ -56,25 +56,13 @@ class Ask(msgspec.Struct, frozen=True, dict=True):  # cached properties need a d
     gets none."""
     layout: Layout
     need: float = 0.0
-    """How surely a message that may be about the folded part needs it (see `choose.need`); 0 for any other message."""
+    """How surely a request needs the folded part (see `choose.need`); 0 for any other message."""
 
     @cached_property
     def kind(self) -> Kind:
         if is_question(self.text) and (self.layout.has_agent or not is_errand(self.text)):
             return Kind.QUESTION
-        if self.may_ask:
-            return Kind.QUESTION if self.need >= LEAST_NEED else Kind.STATEMENT
         return Kind.REQUEST if self.request and names_a_subject(self.request) else Kind.STATEMENT
-
-    @cached_property
-    def may_ask(self) -> bool:
-        """Whether it may be a question without a question mark. It is one if the folded part has what it would ask."""
-        return may_ask(self.text) and not is_question(self.text) and names_a_subject(self.text)
-
-    @property
-    def may_need_folded(self) -> bool:
-        """Whether its `need` of the folded part decides what it gets."""
-        return self.may_ask or (self.kind is Kind.REQUEST and self.about_conversation)
 
     @cached_property
     def request(self) -> str:
@@ -97,9 +85,7 @@ class Ask(msgspec.Struct, frozen=True, dict=True):  # cached properties need a d
         layout = self.layout
         if not layout.has_agent:
             return True
-        for_information = (
-            asks_for_information(self.text) or (layout.autonomous and self.kind is Kind.QUESTION) or self.may_ask
-        )
+        for_information = asks_for_information(self.text) or (layout.autonomous and self.kind is Kind.QUESTION)
         return layout.ends_with_question and for_information
 
     @property
@@ -153,14 +139,13 @@ def ask_of(source: Source, layout: Layout) -> Ask:
     """Return what the current question asks; an empty text if there is none, or no quotes are wanted."""
     is_searched = layout.question and source.policy.recall_share and not source.rung.newest_only
     ask = Ask(question_text(source, layout.question) if is_searched else "", layout)
-    return replace(ask, need=_need(source, ask)) if ask.may_need_folded else ask
+    return replace(ask, need=_need(source, ask)) if ask.kind is Kind.REQUEST and ask.about_conversation else ask
 
 
 def _need(source: Source, ask: Ask) -> float:
     """Return how surely a request needs what is folded."""
     pool, pinned_words = pool_of(source, ask.layout.folded), words_of_pinned(source)
-    text = ask.text if ask.may_ask else ask.request
-    return pool.get_or_make(("need", text, pinned_words), lambda: need(pool, text, pinned_words))
+    return pool.get_or_make(("need", ask.request, pinned_words), lambda: need(pool, ask.request, pinned_words))
 
 
 def question_text(source: Source, indices: tuple[int, ...]) -> str:

@@ -45,6 +45,7 @@ def ask(text: str, facts: dict[str, Any], *, folded: int = 30_000, room: int = R
     ("text", "kind"),
     [
         (QUESTION, Kind.QUESTION),
+        (UNMARKED, Kind.QUESTION),
         (WITHOUT_SUBJECT, Kind.QUESTION),
         (REQUEST, Kind.REQUEST),
         ("Go on.", Kind.STATEMENT),
@@ -54,14 +55,6 @@ def ask(text: str, facts: dict[str, Any], *, folded: int = 30_000, room: int = R
 )
 def test_a_message_is_a_question_or_a_request_or_a_statement(text: str, kind: Kind) -> None:
     assert ask(text, CHAT).kind is kind
-
-
-@pytest.mark.parametrize("facts", [CHAT, AGENT, AUTONOMOUS])
-def test_a_message_without_a_mark_is_a_question_if_the_folded_part_has_what_it_would_ask(facts: dict[str, Any]) -> None:
-    assert ask(UNMARKED, facts).kind is Kind.QUESTION
-    assert ask(UNMARKED, facts).about_conversation
-    assert ask(UNMARKED, facts, need=LEAST_NEED / 2).kind is Kind.STATEMENT
-    assert allowance(ask(UNMARKED, facts, need=LEAST_NEED / 2)) == NOTHING
 
 
 def test_an_errand_in_the_form_of_a_question_is_a_request_in_a_chat_and_a_task_of_an_agent() -> None:
