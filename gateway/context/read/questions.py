@@ -106,8 +106,10 @@ def asks_for_information(text: str) -> bool:
         return False
     if asks_to_be_told(text):
         return True
+    if not asks(text):
+        return _is_unmarked_question(text) and has_question_word(text)
     questions = [sentence for sentence in SENTENCE.findall(text) if asks(sentence)]
-    return bool(questions) and is_question(text) and has_question_word(questions[-1])
+    return is_question(text) and has_question_word(questions[-1])
 
 
 def _is_unmarked_question(text: str) -> bool:
