@@ -189,9 +189,14 @@ def _models_held(members: Mapping[str, bytes], holders: Holders) -> Iterator[str
 
 
 def _models_of_tools(members: Mapping[str, bytes]) -> Iterator[str | None]:
-    """Yield the models that the tools of a request name; None for one that cannot be read."""
+    """Yield the models that the tools of a request name, its own and those in an item of its ``input``; None for one that cannot be read."""
     for tool in rows(members.get(TOOLS, b"")) or ():
         yield from _models_held({"tool": tool}, _TOOL)
+    for item in rows(members.get("input", b"")) or ():
+        if differs(item, (TOOLS,)):
+            yield None
+        elif TOOLS in (inner := members_of_object(item) or {}):
+            yield from _models_of_tools({TOOLS: inner[TOOLS]})
 
 
 def with_names(raw: bytes, name_of: Callable[[str], str], holders: Holders = HOLDERS) -> bytes:

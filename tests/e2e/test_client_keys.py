@@ -248,6 +248,8 @@ BODIES = [
     ("/messages", b'{"model":"gpt-4o","tools":[],"Tools":[{"type":"advisor_20260301","model":"dear"}],"max_tokens":9,"messages":[{"role":"user","content":"hi"}]}', "application/json"),
     ("/messages", b'{"model":"gpt-4o","tools":[{"name":"a","model":"gpt-4o","Model":"dear"}],"max_tokens":9,"messages":[{"role":"user","content":"hi"}]}', "application/json"),
     ("/responses", b'{"model":"gpt-4o","tools":[{"type":"web_search"},{"type":"image_generation","model":"dear"}],"input":"hi"}', "application/json"),
+    ("/responses", b'{"model":"gpt-4o","input":["hi",{"type":"additional_tools","role":"developer","tools":[{"type":"image_generation","model":"dear"}]}]}', "application/json"),
+    ("/responses", b'{"model":"gpt-4o","input":[{"type":"additional_tools","tools":[],"Tools":[{"type":"image_generation","model":"dear"}]}]}', "application/json"),
     ("/responses", b'{"model":"gpt-4o","tools":[{"type":"image_generation","svg":{"model":"dear"}}],"input":"hi"}', "application/json"),
     ("/chat/completions?model=dear", b'{"model":"gpt-4o","messages":[{"role":"user","content":"hi"}]}', "application/json"),
 ]  # fmt: skip
