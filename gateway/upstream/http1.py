@@ -22,6 +22,8 @@ from gateway.upstream.steps import has_many_lines, step_size
 
 LONGEST_HEAD: Final = 2**20
 """Bytes of an answer's head, with those of all 1xx before it, and of the trailers behind its body. Chosen: many times what proxies accept."""
+FIRST_STATUS: Final = 100
+"""There are no lower ones."""
 FIRST_FINAL_STATUS: Final = 200
 """Lower statuses announce that an answer will follow (RFC 9110 section 15.2)."""
 
@@ -159,6 +161,8 @@ class UpstreamConnection(asyncio.Protocol):
         assert self._parser is not None
         self.progress += 1
         status = self._parser.get_status_code()
+        if status < FIRST_STATUS:
+            raise InvalidHttp
         if self._is_complete or status < FIRST_FINAL_STATUS:
             return
         reason = self._reason.decode("utf-8", "surrogateescape")
