@@ -10,7 +10,9 @@ import re
 from collections.abc import Sequence
 from math import fsum
 from operator import mul
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from gateway.context import weights
 from gateway.context.read.cues import OTHER, SELF, Sentence
@@ -151,7 +153,7 @@ def is_content_word(key: str) -> bool:
     return len(key) > 1 and not _UNSPACED_FUNCTION.search(key)
 
 
-class WishCues(NamedTuple):
+class WishCues(msgspec.Struct, frozen=True):
     """The cues of a sentence alone, without its context. They are computed once, when the sentence is read."""
 
     wish: float

@@ -47,11 +47,12 @@ class Worth:
 
     def of(self, position: int, speech_odds: Mapping[Word, float], data_odds: Mapping[Word, float]) -> float:
         """Return the worth of a line with the given odds of words, as in `odds`."""
-        _, _, words, _, _, _, _, _, _, share, _, _ = self._lines[position]  # faster than two look-ups by name
+        line = self._lines[position]
+        words = line.words
         odds = speech_odds if self._is_speech[position] else data_odds
         # Most lines of records are one word.
         facts = odds[words[0]] if len(words) == 1 else sum(map(odds.__getitem__, words))
-        return (facts * share + self._own[position]) * self._age_factors[position]
+        return (facts * line.share + self._own[position]) * self._age_factors[position]
 
 
 def worth_of(pool: FoldedLines) -> Worth:

@@ -88,7 +88,7 @@ def test_a_replay_that_is_continued_has_the_cuts_of_a_whole_one(units: list[Unit
     earlier = grow(units[: data.draw(st.integers(0, len(units)))], ROOM, None)
     changed = [*units]
     at = data.draw(st.integers(0, len(units) - 1))
-    changed[at] = changed[at]._replace(cost=changed[at].cost + 50)
+    changed[at] = replace(changed[at], cost=changed[at].cost + 50)
 
     assert grow(units, ROOM, earlier) == grow(units, ROOM, None)
     assert grow(changed, ROOM, grow(units, ROOM, None)) == grow(changed, ROOM, None)
