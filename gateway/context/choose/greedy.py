@@ -1,7 +1,7 @@
 """Take lines by their worth: the next line is the one with the most new facts per token, until the room is full."""
 
 import heapq
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from gateway.context.choose.naming import NamingLines
@@ -144,9 +144,7 @@ class Greedy:
         self.bundles[message] = len(self.chosen), (worth, tokens, found)
         return worth, tokens, found
 
-    def _gains(
-        self, positions: Iterable[int], worth: float, tokens: float, seen: set[Word]
-    ) -> list[tuple[float, int]]:
+    def _gains(self, positions: Iterable[int], worth: float, tokens: float, seen: set[Word]) -> list[tuple[float, int]]:
         """Return lines behind their worth per token, which is negative, so that the best come first. ``positions`` have those with the
         highest bounds first, and lines that can only lower the worth per token of the bundle are left out. ``worth``, ``tokens`` and the
         words ``seen`` are those of the message's opening."""

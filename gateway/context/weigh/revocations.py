@@ -101,5 +101,5 @@ def _change_points(cues: wishes.WishCues) -> float:
     return (
         weights.CHANGE_FOR_REVOCATION * cues.revocation
         + weights.CHANGE_FOR_WORD * cues.has_change_word
-        + weights.CHANGE_FOR_STRENGTH * wishes.strength(cues)
+        + weights.CHANGE_FOR_STRENGTH * cues.strength
     )
