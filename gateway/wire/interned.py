@@ -31,8 +31,8 @@ def read(raw: bytes, memory: Memory) -> dict[str, Any] | None:
     if members is None:
         return None
     try:
-        messages = [memory.message(row) for row in rows]
-        if None in messages:
+        messages = memory.messages(rows)
+        if messages is None:
             return None
         return {name: messages if name == "messages" else piecewise.loads(value) for name, value in members.items()}
     except orjson.JSONDecodeError:
