@@ -61,8 +61,9 @@ class Greedy:
         """By message the lines with the highest bounds, from which its bundle is made."""
         self.bundles: dict[int, tuple[int, _Bundle]] = {}
         """By message its best bundle, behind the number of lines that were chosen when it was computed."""
+        bound_of_call = {message: self._bound_of_call(message) for message in pool.call_of_result}
         self.heap = [
-            (-max(self._bound_of_call(message), *map(self.bounds.__getitem__, positions)), ~rank)
+            (-max(bound_of_call.get(message, 0.0), *map(self.bounds.__getitem__, positions)), ~rank)
             for rank, (message, positions) in enumerate(self.candidates.items())
             if positions
         ]
