@@ -10,7 +10,7 @@ from collections.abc import Callable
 from operator import add
 from typing import Final, cast
 
-from aiohttp import StreamReader
+from aiohttp import StreamReader, hdrs
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from multidict import CIMultiDict
 
@@ -217,7 +217,7 @@ class UpstreamConnection(asyncio.Protocol):
     def _may_keep_alive(self) -> bool:
         """Return whether the head of the answer allows another request (RFC 9112 section 9.3)."""
         assert self._parser is not None and self._answer is not None
-        said = ",".join(self._answer.headers.getall("Connection", ())).lower().split(",")
+        said = ",".join(self._answer.headers.getall(hdrs.CONNECTION, ())).lower().split(",")
         options = {option.strip() for option in said}
         return "close" not in options and (self._parser.get_http_version() == "1.1" or "keep-alive" in options)
 
@@ -288,8 +288,8 @@ class UpstreamConnection(asyncio.Protocol):
 
 def ends_with_connection(headers: CIMultiDict[str]) -> bool:
     """Return whether the end of an answer's body is the end of the connection (RFC 9112 section 6.3)."""
-    coding = ",".join(headers.getall("Transfer-Encoding", ())).rpartition(",")[2].strip().lower()
-    return coding != "chunked" and (bool(coding) or "Content-Length" not in headers)
+    coding = ",".join(headers.getall(hdrs.TRANSFER_ENCODING, ())).rpartition(",")[2].strip().lower()
+    return coding != "chunked" and (bool(coding) or hdrs.CONTENT_LENGTH not in headers)
 
 
 def _parser(connection: UpstreamConnection) -> HttpResponseParser:
