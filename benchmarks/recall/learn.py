@@ -90,7 +90,7 @@ def with_neighbours(given: Sequence[Sentence], chance: random.Random) -> list[tu
 
 def wish_cue_points(text: str) -> float:
     """Return the points that the cues of a wish give a sentence, before the learned points are added."""
-    return wishes.strength(wishes.wish_cues(sentence_of(text))) + binding(text)
+    return wishes.wish_cues(sentence_of(text)).strength + binding(text)
 
 
 def revocation_cue_points(text: str) -> float:

@@ -29,6 +29,7 @@ from gateway.state.records.base import MOST_FOUND, Query
 from gateway.state.records.keeper import Records
 from gateway.state.records.opening import missing_file
 from gateway.state.store import sealing_of
+from gateway.state.store.reason import reason_of
 from gateway.state.tasks import Tasks
 
 LAST_MOMENT: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
@@ -115,7 +116,7 @@ async def _summed(settings: Settings, query: Query) -> Report | None:
         return None
     records = Records(
         log, Tasks(), sealing=sealing_of(settings.store.encryption_key),
-        failed=lambda part, error: failures.append(f"{part}: {type(error).__name__}"),
+        failed=lambda part, error: failures.append(f"{part}: {reason_of(error)}"),
     )  # fmt: skip
     report = Report(query.since, query.until)
     try:

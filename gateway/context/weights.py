@@ -134,7 +134,7 @@ CHANGE_FOR_REVOCATION: Final = 0.1
 CHANGE_FOR_PHRASE: Final = 0.2
 """Points of a phrase that revokes something (`wishes.has_revoking_phrase`)."""
 CHANGE_FOR_STRENGTH: Final = 0.1
-"""Points for each point of `wishes.strength`. A story revokes no wish."""
+"""Points for each point of `WishCues.strength`. A story revokes no wish."""
 SHARED_NEARBY: Final = 0.5
 """Factor for a word of the wish that is not in the sentence itself, but in the rest of its message or in the reply."""
 CHANGE_SHARPNESS: Final = 4.0

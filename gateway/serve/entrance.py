@@ -6,7 +6,7 @@ from typing import Final
 
 import aiohttp
 import msgspec
-from aiohttp import http_exceptions, web
+from aiohttp import hdrs, http_exceptions, web
 
 from gateway.config import Server
 from gateway.observe.exchange import Why
@@ -131,7 +131,7 @@ async def _check_and_serve(
     request = with_path(request, arrival.path)
     if not origin:
         return await _route(gateway, request)
-    if request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers:
+    if request.method == "OPTIONS" and hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers:
         record = records.of(request)
         record.why = "own"
         record.set_outcome(204)
@@ -193,5 +193,5 @@ def _not_found(request: web.BaseRequest, base_path: str) -> errors.ClientError:
 
 def _send_continue(request: web.BaseRequest) -> None:
     """Tell a client that waits before sending its body to continue (curl waits from 1 MB)."""
-    if request.headers.get("Expect", "").lower() == "100-continue" and request.transport is not None:
+    if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue" and request.transport is not None:
         request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")

@@ -27,6 +27,7 @@ from gateway.state.records.base import Bounds, RecordLog
 from gateway.state.records.keeper import Records
 from gateway.state.store import sealing_of
 from gateway.state.store.base import Store
+from gateway.state.store.reason import reason_of
 from gateway.state.summariser import Summariser
 from gateway.state.tasks import Tasks, where
 from gateway.upstream.balance import Balance
@@ -206,7 +207,7 @@ class Gateway:
 
     def failed(self, part: str, error: Exception) -> None:
         """Count and log a survived failure of our own. Its text may quote the request and is left out."""
-        self.degraded(part, type(error).__name__, where(error))
+        self.degraded(part, reason_of(error), where(error))
 
     def degraded(self, part: str, error: str, where: str) -> None:
         """Count and log that a part failed and a simpler way was used."""

@@ -1,6 +1,7 @@
 """The models of client keys: which models a request names, and whether its key is for them."""
 
 from collections.abc import Collection
+from typing import Final
 
 import orjson
 from aiohttp import web
@@ -11,6 +12,9 @@ from gateway.serve.incoming.body import READS_FASTER
 from gateway.serve.incoming.errors import ClientError
 from gateway.wire.format import Conversation
 from gateway.wire.model_name import differs, models_in_message, other_models
+
+BATCHES: Final = frozenset({"/v1/batches", "/v1/messages/batches"})
+"""Where a batch of requests is started."""
 
 
 def must_know_model(setup: Setup, request: web.BaseRequest) -> bool:
@@ -42,6 +46,19 @@ def check_model(request: web.BaseRequest, model: str) -> None:
         code="model_not_allowed",
         type_="permission_error",
     )
+
+
+def check_batch(request: web.BaseRequest) -> None:
+    """Refuse to start a batch with a key that is limited to some models: its requests name their models in a file or inside the body,
+    whatever model the body names beside them. Raises ClientError."""
+    if request.method == "POST" and request.rel_url.raw_path.rstrip("/").lower() in BATCHES and is_restricted(request):
+        raise ClientError(
+            403,
+            "A key that is limited to some models cannot start a batch, because each request of a batch names a model of its own. "
+            "Send the requests one by one, or use a key for all models.",
+            code="model_not_allowed",
+            type_="permission_error",
+        )
 
 
 def check_models(request: web.BaseRequest, models: Collection[str] | None) -> None:

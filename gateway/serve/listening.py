@@ -48,14 +48,16 @@ def client_runner(gateway: Gateway, settings: Settings) -> web.BaseRunner:
 
 
 def _handler(gateway: Gateway, entrance: Entrance) -> Handler:
-    async def handler(request: web.BaseRequest) -> web.StreamResponse:
-        if gateway.tracing is None:
-            return await handle(gateway, request, entrance)
+    tracing = gateway.tracing
+    if tracing is None:
+        return lambda request: handle(gateway, request, entrance)
+
+    async def handle_traced(request: web.BaseRequest) -> web.StreamResponse:
         path = address_below(request.rel_url.raw_path, entrance.base_path).path
-        with gateway.tracing.request(request.method, path, root_of(path), request.headers):
+        with tracing.request(request.method, path, root_of(path), request.headers):
             return await handle(gateway, request, entrance)
 
-    return handler
+    return handle_traced
 
 
 def _connections(gateway: Gateway, handler: Handler, patience_s: float, server_settings: dict[str, Any]) -> web.Server:

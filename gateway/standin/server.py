@@ -200,7 +200,10 @@ class StandIn:
             counted: dict[str, Any] = {"object": "response.input_tokens"} if api.name == "responses" else {}
             if known:
                 counted["input_tokens"] = round(api.weigh(seen.json) * self.scale)
-            answer = Raw(chunks=(orjson.dumps(counted),)) if known else api.error(404, f"Not found: {request.path}")
+            unknown = self._model_unknown(api, seen.json.get("model")) if known else None
+            answer = unknown or (
+                Raw(chunks=(orjson.dumps(counted),)) if known else api.error(404, f"Not found: {request.path}")
+            )
             seen.status = answer.status
             return await _play(request, answer)
 
@@ -209,8 +212,9 @@ class StandIn:
         async with self._seen(request) as seen:
             item = {"type": "compaction", "id": "cmp_standin", "encrypted_content": "c2VhbGVk"}
             whole = {"id": "resp_standin", "object": "response.compaction", "created_at": 0, "output": [item]}
-            known = "compact" in self._apis
-            answer = Raw(chunks=(orjson.dumps(whole),)) if known else RESPONSES.error(404, "Not found")
+            known = "compact" in self._apis and isinstance(seen.json, dict)
+            unknown = self._model_unknown(RESPONSES, seen.json.get("model")) if known else None
+            answer = unknown or (Raw(chunks=(orjson.dumps(whole),)) if known else RESPONSES.error(404, "Not found"))
             seen.status = answer.status
             return await _play(request, answer)
 
@@ -249,7 +253,7 @@ class StandIn:
             return message_events.error(401, "invalid x-api-key", "authentication_error")
         return completion.error(401, "Incorrect API key provided.", code="invalid_api_key")
 
-    def _model_unknown(self, api: Api, model: Any) -> Answer | None:
+    def _model_unknown(self, api: Api, model: Any) -> Raw | None:
         if not isinstance(model, str) or not model:
             return api.error(400, "you must provide a model parameter")
         if self._models is not None and model not in self._models:

@@ -85,7 +85,7 @@ class Conversations:
             await self._read_smaller(recent)
         for newer_messages, key in enumerate(reversed(recent)):
             one = self._smaller.get(key)
-            if one is None or one.until <= now or one.owner != owner:
+            if one is None or not facts.is_current(one.until, now) or one.owner != owner:
                 continue
             if one.tokens >= proven:
                 if newer_messages >= STORED_AGAIN_AFTER:
@@ -107,7 +107,7 @@ class Conversations:
     def facts(self) -> list[Fact]:
         """Return the sizes to which conversations are folded, for operators."""
         now = self._clock()
-        return [facts.smaller_fact(one) for one in self._smaller.values() if one.until > now]
+        return [facts.smaller_fact(one) for one in self._smaller.values() if facts.is_current(one.until, now)]
 
     async def load_all(self, most: int) -> None:
         """Fetch the sizes of at most ``most`` conversations in the store, for operators."""

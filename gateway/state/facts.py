@@ -17,6 +17,10 @@ SIGN_CHARS: Final = 64
 """Characters of a sign of a refusal; our own names are shorter."""
 NAME_CHARS: Final = 1024
 """Characters of a model's name. Chosen above the longest real ones, ARNs with 150."""
+LONGEST_TTL_S: Final = 7 * 86400.0
+"""Seconds. No fact is learned for longer."""
+MOST_AHEAD_S: Final = 300.0
+"""How far the clocks of two replicas may differ, in seconds."""
 STATED_KEPT: Final = 4
 """Different windows kept for one model: one name may have this many backends of different size."""
 ENOUGH_REFUSALS: Final = 2
@@ -231,7 +235,7 @@ def read_usage(stored: bytes) -> dict[str, Any] | None:
 
 def window_facts(owner: Owner, known: Windows, now: float) -> list[Fact]:
     """Return the facts about a model's window for one learner, for operators."""
-    found = [_stated_fact(owner, one, known, now) for one in known.stated if one.until > now]
+    found = [_stated_fact(owner, one, known, now) for one in known.stated if is_current(one.until, now)]
     if known.largest and known.largest_until > now:
         upstream, model, learner = owner
         largest = Fact(
@@ -276,8 +280,16 @@ def smaller_fact(smaller: SmallerSize) -> Fact:
     )  # fmt: skip
 
 
+def is_current(until: float, now: float) -> bool:
+    """Return whether a fact with this end still holds. One that ends later than any new one would is from before the clock was set
+    back: a window that is too small would never be disproved, because nothing larger is sent."""
+    return now < until <= now + LONGEST_TTL_S + MOST_AHEAD_S
+
+
 def in_force(stated: StatedSize, known: Windows, now: float) -> bool:
     """Return whether a stated window holds for all conversations of its learner: enough refusals stated it. If a larger prompt was
     billed, more refusals are needed."""
     against = known.largest > stated.tokens and known.largest_until > now
-    return stated.until > now and stated.refusals >= (ENOUGH_REFUSALS_AGAINST_BILLS if against else ENOUGH_REFUSALS)
+    return is_current(stated.until, now) and stated.refusals >= (
+        ENOUGH_REFUSALS_AGAINST_BILLS if against else ENOUGH_REFUSALS
+    )

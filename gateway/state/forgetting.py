@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from gateway.state.facts import Model, Windows
+from gateway.state.facts import MOST_AHEAD_S, Model, Windows
 from gateway.state.store import values
 from gateway.state.store.base import Store
 from gateway.state.tasks import Tasks
@@ -30,8 +30,6 @@ MOST_NAMES: Final = 10_000
 MOST_MODELS: Final = 256
 """Models forgotten one by one; beyond this number everything learned is forgotten."""
 
-MOST_AHEAD_S: Final = 300.0
-"""How far the clocks of two replicas may differ."""
 MOST_CALLERS: Final = 64
 """Deleted callers that are kept in the value. Each process reads it every second."""
 EVERY_CALLER: Final = "*"

@@ -48,7 +48,7 @@ GUESSED_TTL_S: Final = 3600.0
 """Lifetime of a size that was accepted after a refusal without numbers: the real window may be larger."""
 LARGEST_TTL_S: Final = 24 * 3600.0
 """The largest billed prompt. The same day as for a stated limit, which it can disprove."""
-RATIO_TTL_S: Final = 7 * 86400.0
+RATIO_TTL_S: Final = facts.LONGEST_TTL_S
 """A model's ratio. Chosen: tokenizers change less often than deployments."""
 REFRESH_S: Final = 30.0
 """Interval at which facts of other processes are fetched again."""

@@ -11,7 +11,7 @@ from urllib.request import getproxies_environment, proxy_bypass
 import aiohttp
 import msgspec
 import structlog
-from multidict import CIMultiDict
+from multidict import CIMultiDict, istr
 from yarl import URL
 
 from gateway.config import Upstream, address_of, is_loopback
@@ -32,9 +32,9 @@ VENDORS: Final = frozenset(
      "bedrock", "vertex", "openrouter"}
 )  # fmt: skip
 """Providers that are services. Operators of vLLM, llama.cpp or a relay choose model names freely."""
-CALLER: Final = "x-turnfold-caller"
+CALLER: Final = istr("x-turnfold-caller")
 """A header inside the gateway only: the client key whose stored facts a request may use. It is removed before anything is sent."""
-AZURE_KEY: Final = "api-key"
+AZURE_KEY: Final = istr("api-key")
 """The header in which clients of Azure's send their key."""
 OTHER_KEYS: Final = ("authorization", "x-api-key")
 """The headers in which other clients send theirs."""

@@ -5,7 +5,9 @@ It is not an `x-turnfold-` header, because a gateway does not forward those.
 
 from typing import Final
 
-HOPS: Final = "turnfold-hop"
+from multidict import istr
+
+HOPS: Final = istr("turnfold-hop")
 MOST_HOPS: Final = 8
 """Gateways in a row. Two or three make sense; a longer chain is a loop through several processes."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from operator import add
 from typing import Final, cast
 
-from aiohttp import StreamReader
+from aiohttp import StreamReader, hdrs
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from multidict import CIMultiDict
 
@@ -22,6 +22,8 @@ from gateway.upstream.steps import has_many_lines, step_size
 
 LONGEST_HEAD: Final = 2**20
 """Bytes of an answer's head, with those of all 1xx before it, and of the trailers behind its body. Chosen: many times what proxies accept."""
+FIRST_STATUS: Final = 100
+"""There are no lower ones."""
 FIRST_FINAL_STATUS: Final = 200
 """Lower statuses announce that an answer will follow (RFC 9110 section 15.2)."""
 
@@ -159,6 +161,8 @@ class UpstreamConnection(asyncio.Protocol):
         assert self._parser is not None
         self.progress += 1
         status = self._parser.get_status_code()
+        if status < FIRST_STATUS:
+            raise InvalidHttp
         if self._is_complete or status < FIRST_FINAL_STATUS:
             return
         reason = self._reason.decode("utf-8", "surrogateescape")
@@ -213,7 +217,7 @@ class UpstreamConnection(asyncio.Protocol):
     def _may_keep_alive(self) -> bool:
         """Return whether the head of the answer allows another request (RFC 9112 section 9.3)."""
         assert self._parser is not None and self._answer is not None
-        said = ",".join(self._answer.headers.getall("Connection", ())).lower().split(",")
+        said = ",".join(self._answer.headers.getall(hdrs.CONNECTION, ())).lower().split(",")
         options = {option.strip() for option in said}
         return "close" not in options and (self._parser.get_http_version() == "1.1" or "keep-alive" in options)
 
@@ -284,8 +288,8 @@ class UpstreamConnection(asyncio.Protocol):
 
 def ends_with_connection(headers: CIMultiDict[str]) -> bool:
     """Return whether the end of an answer's body is the end of the connection (RFC 9112 section 6.3)."""
-    coding = ",".join(headers.getall("Transfer-Encoding", ())).rpartition(",")[2].strip().lower()
-    return coding != "chunked" and (bool(coding) or "Content-Length" not in headers)
+    coding = ",".join(headers.getall(hdrs.TRANSFER_ENCODING, ())).rpartition(",")[2].strip().lower()
+    return coding != "chunked" and (bool(coding) or hdrs.CONTENT_LENGTH not in headers)
 
 
 def _parser(connection: UpstreamConnection) -> HttpResponseParser:

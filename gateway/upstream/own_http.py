@@ -6,6 +6,7 @@ from functools import partial
 from typing import Final
 
 import aiohttp
+from aiohttp import hdrs
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -50,7 +51,7 @@ class OwnHttp:
     ) -> ReceivedResponse:
         """Send one request and wait for the head of its answer. ``limits.sock_read`` bounds silence before and within it."""
         head = head_of(method, url, headers, body)
-        chunked = "Transfer-Encoding" in headers
+        chunked = hdrs.TRANSFER_ENCODING in headers
         key = (url.scheme, url.host or "", url.port or 0, tls)
         repeatable = method in IDEMPOTENT and (body is None or isinstance(body, bytes))
         while True:

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterable
 from typing import Final
 
-from aiohttp import StreamReader
+from aiohttp import StreamReader, hdrs
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -33,13 +33,13 @@ Body = bytes | StreamReader | BegunStream | None
 
 def head_of(method: str, url: URL, headers: CIMultiDict[str], body: Body) -> bytes:
     """Return the head of a request. Raises ValueError when a header would end its line."""
-    headers["Host"] = url.host_port_subcomponent or ""
+    headers[hdrs.HOST] = url.host_port_subcomponent or ""
     if isinstance(body, bytes):
-        headers["Content-Length"] = str(len(body))
+        headers[hdrs.CONTENT_LENGTH] = str(len(body))
     elif body is None and method not in WITHOUT_BODY:
-        headers["Content-Length"] = "0"
-    elif body is not None and "Content-Length" not in headers:
-        headers["Transfer-Encoding"] = "chunked"
+        headers[hdrs.CONTENT_LENGTH] = "0"
+    elif body is not None and hdrs.CONTENT_LENGTH not in headers:
+        headers[hdrs.TRANSFER_ENCODING] = "chunked"
     fields = "\r\n".join(map(": ".join, headers.items()))
     text = f"{method} {url.raw_path_qs} HTTP/1.1\r\n{fields}\r\n\r\n"
     lines = len(headers) + 2

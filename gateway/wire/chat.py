@@ -97,6 +97,10 @@ class ChatRequest:
     def refers_elsewhere(self) -> bool:
         return not _OUTSIDE_MEMBERS.isdisjoint(self.head) and any(self.head.get(name) for name in OUTSIDE_MEMBERS)
 
+    @property
+    def continues(self) -> bool:
+        return False
+
     def _read(self) -> "ChatRequest":
         if not self._skimmed:
             return self

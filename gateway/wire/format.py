@@ -66,6 +66,10 @@ class Conversation(Protocol):
         """Whether text outside the body enters the prompt: an earlier response, a stored prompt, a search."""
 
     @property
+    def continues(self) -> bool:
+        """Whether only the server has the messages before these: an earlier response, a stored conversation, a thread."""
+
+    @property
     def head(self) -> Mapping[str, Any]:
         """The members besides the messages, with chat-completions names, as far as a skim reads them."""
 

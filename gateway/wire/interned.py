@@ -6,6 +6,7 @@ in the request before, so its ``facts`` are known.
 
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 from gateway.wire import piecewise, raw_json
@@ -14,16 +15,24 @@ from gateway.wire.memory import Memory
 LEAST_BYTES: Final = 4096
 """Bytes. Parsing a shorter body is as fast as splitting it into messages."""
 
+_Listed: Final = msgspec.defstruct("_Listed", [("messages", list[msgspec.Raw])])
+_listed: Final = msgspec.json.Decoder(_Listed).decode
+
 
 def read(raw: bytes, memory: Memory) -> dict[str, Any] | None:
     """Read a body whose ``messages`` are objects; None for any other body, or one that is not JSON."""
-    members = raw_json.members(raw)
-    rows = raw_json.rows(members["messages"]) if members and "messages" in members else None
-    if members is None or rows is None:
+    try:
+        listed: Any = _listed(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    rows = [bytes(row) for row in listed.messages]
+    # Most of a body is its messages. Without them, it is split at no cost.
+    members = raw_json.members(raw_json.without_rows(raw, "messages", rows))
+    if members is None:
         return None
     try:
-        messages = [memory.message(row) for row in rows]
-        if None in messages:
+        messages = memory.messages(rows)
+        if messages is None:
             return None
         return {name: messages if name == "messages" else piecewise.loads(value) for name, value in members.items()}
     except orjson.JSONDecodeError:

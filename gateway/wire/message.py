@@ -45,7 +45,8 @@ MEDIA_TYPES: Final = {
 
 def text_of(message: Message) -> str:
     """Return the text of a message's content, its text parts joined by newlines; empty without one."""
-    return "\n".join(texts(message.get("content")))
+    content = message.get("content")
+    return content if isinstance(content, str) else "\n".join(texts(content))
 
 
 OPENING_CHARACTERS: Final = 10_000

@@ -17,7 +17,7 @@ import orjson
 
 from gateway.wire import multipart, surrogates
 from gateway.wire.lenient_json import members_of
-from gateway.wire.raw_json import all_members, occurs, occurs_in_any_case, readable
+from gateway.wire.raw_json import all_members, occurs, occurs_in_any_case, readable, rows
 from gateway.wire.raw_json import members as members_of_object
 from gateway.wire.splice import splice
 
@@ -41,6 +41,13 @@ HOLDERS: Final[Holders] = {
 SUBSTITUTES: Final = frozenset({"models", "fallbacks", "context_window_fallbacks", "content_policy_fallbacks"})
 """Members that name models to use if the first one fails, at OpenRouter (https://openrouter.ai/docs/guides/routing/model-fallbacks) and at
 LiteLLM (https://docs.litellm.ai/docs/proxy/reliability)."""
+TOOLS: Final = "tools"
+"""Member with the tools of a request. Some that the provider runs name a model of their own: the advisor of Messages, and the image
+generation of Responses (https://platform.claude.com/docs/en/api/beta/messages/create,
+https://platform.openai.com/docs/api-reference/responses/create)."""
+_TOOL: Final[Holders] = {"tool": {"svg": {}}}
+_OTHERS: Final = HOLDERS.keys() | SUBSTITUTES | {TOOLS}
+"""Members that may name models beside the body's own."""
 MOST_FIELDS: Final = 100_000
 """Fields of a plain form, which also counts as one if it is JSON with so many ``&`` or ``;``. Reading them takes 0.15 s of a thread."""
 _QUOTED: Final = b'"model"'
@@ -151,8 +158,9 @@ def models_in_message(raw: bytes) -> frozenset[str] | None:
 
 
 def other_models(raw: bytes, content_type: str = "") -> frozenset[str] | None:
-    """Return the models that a body names beside its own, in `HOLDERS` and `SUBSTITUTES`; None when one cannot be read, as in a form."""
-    names = HOLDERS.keys() | SUBSTITUTES
+    """Return the models that a body names beside its own, in `HOLDERS`, `SUBSTITUTES` and `TOOLS`; None when one cannot be read, as in a
+    form."""
+    names = _OTHERS
     if not _OBJECT.match(raw) and multipart.kind_of(content_type) in FORMS:
         return None if _form_may_have(raw, content_type, names) else frozenset()
     whole, members = readable(raw)
@@ -161,7 +169,7 @@ def other_models(raw: bytes, content_type: str = "") -> frozenset[str] | None:
         return None if shown or any(occurs(sign, raw) for sign in _ESCAPED) else frozenset()
     if differs(whole, names):
         return None
-    found = list(_models_held(members, HOLDERS))
+    found = [*_models_held(members, HOLDERS), *_models_of_tools(members)]
     try:
         for name in SUBSTITUTES & members.keys():
             found += _models_among(msgspec.json.decode(members[name]))
@@ -178,6 +186,17 @@ def _models_held(members: Mapping[str, bytes], holders: Holders) -> Iterator[str
             yield model_in(value, "")
             if inner:
                 yield from [None] if differs(value, inner) else _models_held(members_of_object(value) or {}, inner)
+
+
+def _models_of_tools(members: Mapping[str, bytes]) -> Iterator[str | None]:
+    """Yield the models that the tools of a request name, its own and those in an item of its ``input``; None for one that cannot be read."""
+    for tool in rows(members.get(TOOLS, b"")) or ():
+        yield from _models_held({"tool": tool}, _TOOL)
+    for item in rows(members.get("input", b"")) or ():
+        if differs(item, (TOOLS,)):
+            yield None
+        elif TOOLS in (inner := members_of_object(item) or {}):
+            yield from _models_of_tools({TOOLS: inner[TOOLS]})
 
 
 def with_names(raw: bytes, name_of: Callable[[str], str], holders: Holders = HOLDERS) -> bytes:

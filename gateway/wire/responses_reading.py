@@ -19,8 +19,8 @@ from gateway.wire.message import CONTINUES, LATE, Message, dumps
 from gateway.wire.raw_json import members, readable
 from gateway.wire.views import IMAGE_TOKENS, Opaque, Piece, ViewedRequest, opaque, pieces, texts_in, view
 
-OUTSIDE_MEMBERS: Final = ("previous_response_id", "conversation", "prompt")
-"""Members that add text to the prompt from outside the body."""
+STORED_MEMBERS: Final = ("previous_response_id", "conversation")
+"""Members that name messages which only the server has."""
 REFERENCE: Final = "item_reference"
 PINNED_ITEMS: Final = frozenset(
     {"compaction", "compaction_summary", REFERENCE, "mcp_list_tools", "additional_tools", "configuration_update", TRIGGER}
@@ -50,7 +50,7 @@ class ResponsesRequest(ViewedRequest, frozen=True, kw_only=True, eq=False):
 
     items: tuple[Piece, ...]
     origins: tuple[ItemOrigin, ...]
-    refers_elsewhere: bool
+    continues: bool
 
     @property
     def message_count(self) -> int:
@@ -59,6 +59,10 @@ class ResponsesRequest(ViewedRequest, frozen=True, kw_only=True, eq=False):
     @property
     def output_limits(self) -> tuple[int, ...]:
         return self.output_limits_named("max_output_tokens")
+
+    @property
+    def refers_elsewhere(self) -> bool:
+        return self.continues or bool(self.head.get("prompt"))
 
 
 def read(raw: bytes, memory: Memory, made_by: Format) -> ResponsesRequest | None:
@@ -90,8 +94,7 @@ def read(raw: bytes, memory: Memory, made_by: Format) -> ResponsesRequest | None
         rewritten=raw is not repaired,
         items=tuple(items),
         origins=origins,
-        refers_elsewhere=any(map(head.get, OUTSIDE_MEMBERS))
-        or any(item_type(item.value) == REFERENCE for item in items),
+        continues=any(map(head.get, STORED_MEMBERS)) or any(item_type(item.value) == REFERENCE for item in items),
     )
 
 

@@ -244,6 +244,13 @@ BODIES = [
     ("/completions", b"model=gpt-4o&prompt=hi&models=dear", "application/x-www-form-urlencoded"),
     ("/chat/completions", b'{"model":"gpt-4o","context_window_fallbacks":[{"gpt-4o":["dear"]}],"messages":[{"role":"user","content":"hi"}]}', "application/json"),
     ("/chat/completions", b'{"model":"gpt-4o","content_policy_fallbacks":[{"gpt-4o":["dear"]}],"messages":[{"role":"user","content":"hi"}]}', "application/json"),
+    ("/messages", b'{"model":"gpt-4o","tools":[{"type":"advisor_20260301","name":"advisor","model":"dear"}],"max_tokens":9,"messages":[{"role":"user","content":"hi"}]}', "application/json"),
+    ("/messages", b'{"model":"gpt-4o","tools":[],"Tools":[{"type":"advisor_20260301","model":"dear"}],"max_tokens":9,"messages":[{"role":"user","content":"hi"}]}', "application/json"),
+    ("/messages", b'{"model":"gpt-4o","tools":[{"name":"a","model":"gpt-4o","Model":"dear"}],"max_tokens":9,"messages":[{"role":"user","content":"hi"}]}', "application/json"),
+    ("/responses", b'{"model":"gpt-4o","tools":[{"type":"web_search"},{"type":"image_generation","model":"dear"}],"input":"hi"}', "application/json"),
+    ("/responses", b'{"model":"gpt-4o","input":["hi",{"type":"additional_tools","role":"developer","tools":[{"type":"image_generation","model":"dear"}]}]}', "application/json"),
+    ("/responses", b'{"model":"gpt-4o","input":[{"type":"additional_tools","tools":[],"Tools":[{"type":"image_generation","model":"dear"}]}]}', "application/json"),
+    ("/responses", b'{"model":"gpt-4o","tools":[{"type":"image_generation","svg":{"model":"dear"}}],"input":"hi"}', "application/json"),
     ("/chat/completions?model=dear", b'{"model":"gpt-4o","messages":[{"role":"user","content":"hi"}]}', "application/json"),
 ]  # fmt: skip
 
@@ -269,7 +276,21 @@ async def test_a_secret_for_a_realtime_session_is_for_the_models_of_the_key(guar
 
 @pytest.mark.parametrize(
     "more",
-    [{"models": ["gpt-4o"]}, {"fallbacks": None, "models": []}, {"response": {"a": 1}, "metadata": {"models": "x"}}],
+    [
+        {
+            "tools": [
+                {
+                    "type": "function",
+                    "function": {"name": "f", "parameters": {"properties": {"model": {"const": "dear"}}}},
+                }
+            ]
+        },
+        {"tools": [{"type": "image_generation", "model": "gpt-4o"}]},
+        {"tools": None},
+        {"models": ["gpt-4o"]},
+        {"fallbacks": None, "models": []},
+        {"response": {"a": 1}, "metadata": {"models": "x"}},
+    ],
 )
 async def test_a_body_may_name_its_own_model_again(guarded, more):
     assert (await (await guarded(models=["gpt-4o"])).chat({**ASK, **more}, BEARER)).status == 200
@@ -930,14 +951,17 @@ async def test_a_compaction_and_a_count_name_no_other_model(guarded, standin, pa
 @pytest.mark.parametrize(
     ("path", "body"),
     [
+        ("/batches/", {"input_file_id": "f", "endpoint": "/v1/chat/completions", "completion_window": "24h"}),
+        ("/batches?model=gpt-4o", {"input_file_id": "f", "endpoint": "/v1/responses", "completion_window": "24h"}),
         ("/batches", {"input_file_id": "f", "endpoint": "/v1/chat/completions", "completion_window": "24h"}),
         ("/messages/batches", {"requests": [{"custom_id": "1", "params": {**ASK, "max_tokens": 9}}]}),
     ],
 )
-async def test_a_key_for_some_models_starts_no_batch(guarded, standin, path, body):
+@pytest.mark.parametrize("more", [{}, {"model": "gpt-4o"}])
+async def test_a_key_for_some_models_starts_no_batch(guarded, standin, path, body, more):
     """Each request of a batch names a model of its own, in a file or inside the body."""
     running = await guarded(models=["gpt-4o"])
-    assert (await running.ask("POST", path, orjson.dumps(body), {**BEARER, **JSON})).status == 403
+    assert (await running.ask("POST", path, orjson.dumps({**body, **more}), {**BEARER, **JSON})).status == 403
     assert not standin.requests
 
 

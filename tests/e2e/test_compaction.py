@@ -103,3 +103,37 @@ async def test_a_refused_trigger_whose_answer_breaks_off_is_a_fault_of_the_upstr
         body["input"].append({"type": "compaction_trigger"})
         answer = await running.ask("POST", "/responses", orjson.dumps(body), JSON)
     assert (answer.status, answer.json["error"]["code"]) == (502, "upstream_unreachable")
+
+
+STORED = [{"previous_response_id": "resp_1"}, {"conversation": "conv_1"}, {"prompt": {"id": "pmpt_1"}}]
+
+
+@pytest.mark.parametrize("compact_by", ["upstream", "ours"])
+@pytest.mark.parametrize("more", [*STORED, {"input": [{"type": "item_reference", "id": "msg_1"}]}])
+async def test_a_conversation_that_only_the_upstream_has_is_not_compacted_without_it(more, compact_by, gateway):
+    async with without("compact") as standin:
+        upstream = {"provider": "openai", "base_url": standin.base_url, "compact": compact_by}
+        running = await gateway(standin, {**CONFIG, "upstreams": {"standin": upstream}})
+        answer = await compact(running, {**RESPONSES.body(10), **more})
+
+    assert answer.status == standin.requests[0].status == 404
+    assert answer.action == "none"
+
+
+async def test_an_unknown_model_is_not_compacted(gateway):
+    async with StandIn(models=("other",)) as standin:
+        running = await gateway(standin, CONFIG)
+        answer = await compact(running, RESPONSES.body(10))
+
+    assert (answer.status, answer.json["error"]["code"]) == (404, "model_not_found")
+
+
+async def test_a_trigger_after_a_stored_response_gets_the_upstreams_refusal(gateway):
+    async with without("compact") as standin:
+        running = await gateway(standin, CONFIG)
+        standin.script.append(error(400, "Invalid value: 'compaction_trigger'."))
+        body = {**RESPONSES.body(2), "previous_response_id": "resp_1"}
+        body["input"].append({"type": "compaction_trigger"})
+        answer = await running.ask("POST", "/responses", orjson.dumps(body), JSON)
+
+    assert answer.status == 400

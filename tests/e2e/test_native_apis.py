@@ -17,6 +17,7 @@ from tests.e2e.native import APIS, MESSAGES, MODEL, RESPONSES, Native
 
 WINDOW = 4000
 STRICT = {"messages": strict_messages, "responses": strict_responses}
+JSON = {"content-type": "application/json"}
 each_api = pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
 
 
@@ -349,3 +350,30 @@ async def test_tokens_are_counted_by_the_upstream_or_by_us(api, path, gateway):
 
     assert told[0][0] == told[1][0] == 200
     assert told[1][1] == pytest.approx(told[0][1], rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("api", "path", "more"),
+    [
+        (RESPONSES, "/responses/input_tokens", {"previous_response_id": "resp_1"}),
+        (RESPONSES, "/responses/input_tokens", {"conversation": {"id": "conv_1"}}),
+        (RESPONSES, "/responses/input_tokens", {"prompt": {"id": "pmpt_1"}}),
+        (MESSAGES, "/messages/count_tokens", {"thread": {"type": "continue", "id": "thread_1"}}),
+    ],
+)
+async def test_a_prompt_that_only_the_upstream_has_is_not_counted_by_us(api, path, more, gateway):
+    async with StandIn(window=WINDOW, apis=["messages", "responses"]) as standin:
+        running = await gateway(standin, config())
+        answer = await running.ask("POST", path, orjson.dumps({**api.body(2), **more}), JSON)
+
+    assert answer.status == standin.requests[0].status == 404
+
+
+@pytest.mark.parametrize(("api", "path"), COUNTS)
+async def test_an_unknown_model_is_not_counted(api, path, gateway):
+    async with StandIn(models=("other",)) as standin:
+        running = await gateway(standin, config())
+        answer = await running.ask("POST", path, orjson.dumps(api.body(2)), JSON)
+
+    assert answer.status == 404
+    assert "model" in answer.json["error"]["message"]

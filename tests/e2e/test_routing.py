@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from typing import Any
 
+import orjson
 import pytest
 import yaml
 
@@ -80,6 +81,40 @@ async def test_a_listed_fallback_steps_in_when_the_upstream_fails(scene: Any, fa
     assert answer.status == 200
     assert told.calls() == {"first": 1, "second": 1}
     assert answer.headers["x-turnfold-attempts"] == "2"
+
+
+@pytest.mark.parametrize("fault", [UNAVAILABLE, fakes.RESET], ids=["503", "reset"])
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/responses", {"input": "hi", "previous_response_id": "resp_1"}),
+        ("/responses", {"input": "hi", "conversation": {"id": "conv_1"}}),
+        ("/responses", {"input": [{"type": "item_reference", "id": "msg_1"}]}),
+        ("/messages", {"messages": HELLO, "max_tokens": 9, "thread": {"type": "continue", "id": "thread_1"}}),
+    ],
+)
+async def test_a_fallback_is_not_asked_to_continue_what_it_does_not_know(
+    scene: Any, path: str, body: Any, fault: Raw
+) -> None:
+    told = await scene(
+        {
+            "models": {
+                "m": {"fallbacks": ["other", "small"]},
+                "small": {"upstream": "first"},
+                "other": {"upstream": "second"},
+            },
+        },
+        first=StandIn(script=[fault]),
+        second=StandIn(),
+    )
+    raw, kind = orjson.dumps({"model": "m", **body}), {"content-type": "application/json"}
+    await told.gateway.ask("POST", path, raw, kind)
+
+    asked = {
+        name: [seen.json["model"] for seen in upstream.requests if seen.json]
+        for name, upstream in told.upstreams.items()
+    }
+    assert asked == {"first": ["m", "small"], "second": []}
 
 
 async def test_a_clients_key_does_not_travel_to_whoever_steps_in(scene: Any) -> None:

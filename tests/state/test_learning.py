@@ -102,6 +102,20 @@ async def test_a_stated_window_expires_soon_when_it_is_new_and_after_a_day_once_
     assert learning.stated_window(M) is None
 
 
+async def test_what_a_clock_that_was_ahead_taught_ends_when_it_is_set_back(world: World) -> None:
+    learning = world.process()
+    world.now += 365 * 86400
+    learning.learn([stated(4096, "one"), stated(4096, "two"), smaller("m", "three", 2000, None)], ME)
+    world.now -= 365 * 86400
+
+    assert learning.stated_window(M) is None
+    assert await learning.smaller_size(M, ["one"]) is None
+    assert await learning.smaller_size(M, ["three"]) is None
+    assert [fact for fact in learning.facts() if fact.what in ("window", "conversation")] == []
+    learning.learn([stated(4096, "one"), stated(4096, "two")], ME)
+    assert learning.stated_window(M) == 4096, "what is learned afterwards holds"
+
+
 async def test_a_larger_prompt_that_was_billed_ends_a_stated_window(world: World) -> None:
     learning = world.process()
     learning.learn([stated(4096, "one"), stated(4096, "two"), PromptRead("up", "m", 4097)], ME)

@@ -238,6 +238,7 @@ async def test_half_an_answer_breaks_off_after_what_has_come(answer):
 
 INVALID = {
     "no HTTP": b"nonsense\r\n\r\n",
+    "a status below 100": b"HTTP/1.1 000 Odd\r\ncontent-length: 2\r\n\r\nok",
     "a zero byte in a name": b"HTTP/1.1 200 OK\r\nbad\x00header: x\r\n\r\n",
     "a zero byte in a value": b"HTTP/1.1 200 OK\r\nbad: a\x00b\r\n\r\n",
     "a length and chunks": b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",

@@ -50,6 +50,24 @@ def test_a_message_seen_before_is_the_same_object_with_all_that_was_found_out() 
     assert after.messages[1] is not before.messages[1]
 
 
+def test_a_message_that_comes_again_after_the_same_one_is_the_same_object_until_it_is_forgotten() -> None:
+    memory = Memory()
+    raw = body({"role": "assistant", "content": "yes"}, {"role": "user", "content": "why?"})
+    before, again = parse(raw, memory), parse(raw, memory)
+    assert before and again
+    assert all(one is other for one, other in zip(before.messages, again.messages, strict=True))
+
+    for message in (before.messages[0], before.messages[2]):
+        memory.message(message.raw)  # type: ignore[attr-defined]
+    memory.count(memory.budget - memory.size + 1)
+    memory.count(-memory.budget // 2)
+    later = parse(raw, memory)
+
+    assert later
+    assert [one is other for one, other in zip(before.messages, later.messages, strict=True)] == [True, False, True]
+    assert facts_of(later.messages[1]).on_growth is not None
+
+
 @pytest.mark.parametrize(
     "raw",
     [

@@ -1,7 +1,7 @@
 """Take lines by their worth: the next line is the one with the most new facts per token, until the room is full."""
 
 import heapq
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from gateway.context.choose.naming import NamingLines
@@ -61,8 +61,9 @@ class Greedy:
         """By message the lines with the highest bounds, from which its bundle is made."""
         self.bundles: dict[int, tuple[int, _Bundle]] = {}
         """By message its best bundle, behind the number of lines that were chosen when it was computed."""
+        bound_of_call = {message: self._bound_of_call(message) for message in pool.call_of_result}
         self.heap = [
-            (-max(self._bound_of_call(message), *map(self.bounds.__getitem__, positions)), ~rank)
+            (-max(bound_of_call.get(message, 0.0), *map(self.bounds.__getitem__, positions)), ~rank)
             for rank, (message, positions) in enumerate(self.candidates.items())
             if positions
         ]
@@ -122,15 +123,15 @@ class Greedy:
         call = self._call_to_show(message)
         worth, tokens = self._gain(call) if call >= 0 else 0.0, self._opening_tokens(message)
         seen = set(self._spellings_of(self.lines[call].words)) if call >= 0 else set()
-        gains = sorted(self._gains(positions, 0.0, tokens, seen), key=lambda item: (-item[0], item[1]))
+        gains = self._gains(positions, 0.0, tokens, seen)
         groups: set[int] = set()
         found: list[int] = []
         spellings = self.pool.spellings
-        for number, (per_token, position) in enumerate(gains, 1):
+        for number, (negative_per_token, position) in enumerate(gains, 1):
             line = self.lines[position]
-            if seen.issuperset(line.words):
+            if found and seen.issuperset(line.words):
                 continue
-            gain, cost = per_token * line.size, line.size
+            gain, cost = -negative_per_token * line.size, line.size
             if line.group not in groups:
                 cost += 1 + sum([self.lines[naming].size for naming in self.naming_lines_of(position)])
             if found and gain * tokens <= worth * cost:
@@ -144,15 +145,14 @@ class Greedy:
         self.bundles[message] = len(self.chosen), (worth, tokens, found)
         return worth, tokens, found
 
-    def _gains(
-        self, positions: Iterable[int], worth: float, tokens: float, seen: set[Word]
-    ) -> Iterator[tuple[float, int]]:
-        """Yield lines with their worth per token, those with the highest bounds first. Stop before lines that can only lower the
-        worth per token of the bundle. ``worth``, ``tokens`` and the words ``seen`` are those of the message's opening."""
-        any_yielded = False
+    def _gains(self, positions: Iterable[int], worth: float, tokens: float, seen: set[Word]) -> list[tuple[float, int]]:
+        """Return lines behind their worth per token, which is negative, so that the best come first. ``positions`` have those with the
+        highest bounds first, and lines that can only lower the worth per token of the bundle are left out. ``worth``, ``tokens`` and the
+        words ``seen`` are those of the message's opening."""
+        found: list[tuple[float, int]] = []
         for position in positions:
-            if any_yielded and self.bounds[position] * tokens <= worth:
-                return
+            if found and self.bounds[position] * tokens <= worth:
+                break
             can_be_taken = (
                 position not in self.taken
                 and not self._lacks_revocation(position)
@@ -160,10 +160,11 @@ class Greedy:
             )
             if can_be_taken and (gain := self._gain(position)) > LEAST_GAIN:
                 size = self.lines[position].size
-                yield gain / size, position
-                any_yielded = True
+                found.append((-gain / size, position))
                 if worth * size <= gain * tokens:
                     worth, tokens = worth + gain, tokens + size + 1
+        found.sort()
+        return found
 
     def _open_message(self, message: int, bundle: Iterable[int], tokens: float) -> None:
         """Take the lines of a bundle that fit. From now on the other lines of the message can be taken alone."""

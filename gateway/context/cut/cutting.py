@@ -137,6 +137,9 @@ def _units(source: Source, room: Room) -> list[Unit]:
             stubbed[index] = min(stubbed[index], limits.stubbed + ids)
 
     def unit(turn: int, kind: UnitKind, indices: tuple[int, ...]) -> Unit:
+        if len(indices) == 1:
+            index = indices[0]
+            return Unit(turn, kind, indices, costs[index], trimmed[index], stubbed[index])
         cost, trimmed_cost, stubbed_cost = [sum(map(by.__getitem__, indices)) for by in (costs, trimmed, stubbed)]
         return Unit(turn, kind, indices, cost, trimmed_cost, stubbed_cost)
 

@@ -29,7 +29,7 @@ USER, CALLS, ANSWER, GROWTH = UnitKind
 # Looked up in the class, a member of an enumeration costs a call in Python 3.11, and every unit is asked.
 
 
-class Unit(NamedTuple):
+class Unit(msgspec.Struct, frozen=True):
     """The smallest part that is kept or folded: the user messages of a turn, or one step. Costs are tokens."""
 
     turn: int

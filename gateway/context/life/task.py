@@ -132,7 +132,7 @@ class Measurement(NamedTuple):
     """Whether `best` is computed from a bill of the conversation."""
 
 
-class Reserve(NamedTuple):
+class Reserve(msgspec.Struct, frozen=True):
     """The tokens that are kept free for the answer."""
 
     tokens: int

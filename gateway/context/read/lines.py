@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from sys import getsizeof
 from typing import Final
 
+from msgspec.structs import replace
+
 from gateway.context.read import pasted, sentences, wishes
 from gateway.context.read.calls import call_line
 from gateway.context.read.cues import binding_points, sentence_of
@@ -29,15 +31,15 @@ from gateway.wire.facts import Interned, MessageFacts, facts_of
 from gateway.wire.memory import Memory
 from gateway.wire.message import RESULT_ROLES, Message, call_arguments, call_name, canonical, text_of, tool_calls
 
-LINE_BYTES: Final = 308
-"""Bytes of a line without its text and its words: a tuple of twelve members, its size, the tuple of its words, headers
+LINE_BYTES: Final = 300
+"""Bytes of a line without its text and its words: a structure of twelve fields, its size, the tuple of its words, headers
 (``sys.getsizeof``, CPython 3.11)."""
 WORD_BYTES: Final = 8
 """Bytes of one more word in a line; the words themselves are shared."""
 
 
-WISH_CUES_BYTES: Final = 260
-"""Bytes of the wish cues of a line: two tuples, two numbers, one byte for each class (measured the same way)."""
+WISH_CUES_BYTES: Final = 252
+"""Bytes of the wish cues of a line: a structure, a tuple, two numbers, one byte for each class (measured the same way)."""
 
 
 def read(message: Message, memory: Memory | None = None) -> tuple[Line, ...]:
@@ -146,7 +148,7 @@ def _block_lines(part: pasted.Part, words: Words, *, user: bool, group: int) -> 
     description = f"[{verb} {rows} rows{f' of {part.name}' if part.name else ''}{f': {names}' if names else ''}]"
     yield make(description, SENTENCE, words(names), 1)  # without wish cues: the words are not the user's
     for line in _output_lines(part.text, words):
-        yield line._replace(group=line.group + group * MOST_LINES)
+        yield replace(line, group=line.group + group * MOST_LINES)
 
 
 def _result_lines(text: str, words: Words) -> Iterator[Line]:

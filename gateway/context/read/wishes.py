@@ -10,7 +10,9 @@ import re
 from collections.abc import Sequence
 from math import fsum
 from operator import mul
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from gateway.context import weights
 from gateway.context.read.cues import OTHER, SELF, Sentence
@@ -152,7 +154,7 @@ def is_content_word(key: str) -> bool:
     return len(key) > 1 and not _UNSPACED_FUNCTION.search(key)
 
 
-class WishCues(NamedTuple):
+class WishCues(msgspec.Struct, frozen=True):
     """The cues of a sentence alone, without its context. They are computed once, when the sentence is read."""
 
     wish: float
@@ -161,13 +163,15 @@ class WishCues(NamedTuple):
     """Points of a revocation; never negative."""
     class_counts: bytes
     """By class the number of its words in the sentence, at most `MOST_OF_A_CLASS`."""
+    strength: float
+    """Points as a wish, with the full weight of each class: 0 for a story, about 4 for most wishes."""
     is_aside: bool
     """Whether the sentence begins like an aside."""
     has_revoking_phrase: bool
     """Whether the sentence has a phrase that revokes something; see the function `has_revoking_phrase`."""
 
 
-NO_WISH_CUES: Final = WishCues(0.0, 0.0, bytes(len(_CLASSES)), is_aside=False, has_revoking_phrase=False)
+NO_WISH_CUES: Final = WishCues(0.0, 0.0, bytes(len(_CLASSES)), 0.0, is_aside=False, has_revoking_phrase=False)
 
 
 def wish_cues(sentence: Sentence) -> WishCues:
@@ -176,14 +180,9 @@ def wish_cues(sentence: Sentence) -> WishCues:
     revocation = max(
         learned.revocation + weights.REVOCATION_OFFSET + (weights.REVOKING_PHRASE_POINTS if is_revoking else 0.0), 0.0
     )
-    return WishCues(
-        learned.wish, revocation, class_counts(sentence), _ASIDE.match(sentence.text) is not None, is_revoking
-    )
-
-
-def strength(sentence: WishCues) -> float:
-    """Return the points of a sentence as a wish, with the full weight of each class: 0 for a story, about 4 for most wishes."""
-    return cue_points(sentence, _CLASS_WEIGHTS)
+    counts, is_aside = class_counts(sentence), _ASIDE.match(sentence.text) is not None
+    strength = cue_points(counts, _CLASS_WEIGHTS, is_aside=is_aside)
+    return WishCues(learned.wish, revocation, counts, strength, is_aside, is_revoking)
 
 
 def class_counts(sentence: Sentence) -> bytes:
@@ -220,9 +219,9 @@ def class_weights(sentences: Sequence[bytes]) -> list[float]:
 _CLASS_WEIGHTS: Final = class_weights([])
 
 
-def cue_points(sentence: WishCues, weight_of_class: Sequence[float]) -> float:
+def cue_points(class_counts: bytes, weight_of_class: Sequence[float], *, is_aside: bool) -> float:
     """Return the points of a sentence as a wish by its classes of words, with the given `class_weights`."""
-    return (weights.ASIDE if sentence.is_aside else 0.0) + fsum(map(mul, sentence.class_counts, weight_of_class))
+    return (weights.ASIDE if is_aside else 0.0) + fsum(map(mul, class_counts, weight_of_class))
 
 
 def is_assent(reply: str) -> bool:

@@ -105,5 +105,5 @@ def _change_points(cues: wishes.WishCues) -> float:
     return (
         weights.CHANGE_FOR_REVOCATION * cues.revocation
         + weights.CHANGE_FOR_PHRASE * cues.has_revoking_phrase
-        + weights.CHANGE_FOR_STRENGTH * wishes.strength(cues)
+        + weights.CHANGE_FOR_STRENGTH * cues.strength
     )

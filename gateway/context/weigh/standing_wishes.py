@@ -177,9 +177,8 @@ class _Finder:
         """Return the points of a line, without those of its reply and of tool words."""
         wish_cues, words = line.wish_cues, line.words
         rare_share = fsum(map(self._rarity_of_words.__getitem__, words)) / (len(words) + ADDED_WORDS)
-        points = (
-            self.criteria.cues * wishes.cue_points(wish_cues, class_weights) + self.criteria.learned * wish_cues.wish
-        )
+        by_class = wishes.cue_points(wish_cues.class_counts, class_weights, is_aside=wish_cues.is_aside)
+        points = self.criteria.cues * by_class + self.criteria.learned * wish_cues.wish
         points += weights.REVOCATION_WEIGHT * wish_cues.revocation + (
             weights.WISH_BINDING * line.binding + weights.RARE_WORDS * rare_share
         )

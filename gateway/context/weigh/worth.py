@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cached_property
+from operator import itemgetter
 from typing import NamedTuple
 
 from gateway.context import weights
@@ -37,21 +38,27 @@ class Worth:
     @cached_property
     def bounds(self) -> list[float]:
         """Return the highest possible worth per token of each line: all its facts are new, and its message has begun."""
-        speech_odds, data_odds = [odds.__getitem__ for odds in self.odds]
+        speech_odds, data_odds = self.odds
         by_line = zip(self._lines, self._is_speech, self._own, self._age_factors, strict=True)
-        # The formula of `of` again: a call for each line would be a quarter of the cost.
+        # The formula of `of` again: a further call for each line would be a quarter of the cost.
         return [
-            (sum(map(speech_odds if is_speech else data_odds, line.words)) * line.share + own) * age_factor / line.size
+            (_sum_of(line.words, speech_odds if is_speech else data_odds) * line.share + own) * age_factor / line.size
             for line, is_speech, own, age_factor in by_line
         ]
 
     def of(self, position: int, speech_odds: Mapping[Word, float], data_odds: Mapping[Word, float]) -> float:
         """Return the worth of a line with the given odds of words, as in `odds`."""
-        _, _, words, _, _, _, _, _, _, share, _, _ = self._lines[position]  # faster than two look-ups by name
-        odds = speech_odds if self._is_speech[position] else data_odds
-        # Most lines of records are one word.
-        facts = odds[words[0]] if len(words) == 1 else sum(map(odds.__getitem__, words))
-        return (facts * share + self._own[position]) * self._age_factors[position]
+        line = self._lines[position]
+        facts = _sum_of(line.words, speech_odds if self._is_speech[position] else data_odds)
+        return (facts * line.share + self._own[position]) * self._age_factors[position]
+
+
+def _sum_of(words: tuple[Word, ...], odds: Mapping[Word, float]) -> float:
+    """Return the sum of the odds of words."""
+    if len(words) > 1:
+        found: tuple[float, ...] = itemgetter(*words)(odds)  # three quarters of the cost of `map`
+        return sum(found)
+    return odds[words[0]] if words else 0.0
 
 
 def worth_of(pool: FoldedLines) -> Worth:

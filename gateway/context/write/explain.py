@@ -12,6 +12,7 @@ from gateway.context.cut.policy import Policy
 from gateway.context.cut.source import Source
 from gateway.context.cut.summary import Summary
 from gateway.context.read import lines
+from gateway.context.write.asked import ask_of
 from gateway.context.write.folding import source_of
 from gateway.context.write.kept import kept_messages
 from gateway.context.write.replacement import Replacement, replacement_of
@@ -57,9 +58,9 @@ def explain_lines(
             for index, message in enumerate(messages)
         )
     source = source_of(messages, budget, counter, policy, summary=summary, memory=memory)
-    layout = with_room_for_quotes(source, layout_of(source))
-    kept = kept_messages(source, layout)
-    fates = list(_fates_of_lines(source, replacement_of(source, layout, kept)))
+    ask = with_room_for_quotes(source, ask_of(source, layout_of(source)))
+    kept = kept_messages(source, ask.layout)
+    fates = list(_fates_of_lines(source, replacement_of(source, ask, kept)))
     for index, message in kept.items():
         why = UNCHANGED if message is source.messages[index] else SHORTENED
         if message.get("role") in PINNED_ROLES:

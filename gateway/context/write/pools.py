@@ -1,13 +1,12 @@
 """The pool of lines of a folded part, made from the readings of its messages."""
 
-from collections.abc import Hashable, Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from gateway.context.cut.source import Source
 from gateway.context.read import lines
-from gateway.context.read.line import MessageLines
+from gateway.context.read.line import Line
 from gateway.context.weigh.line_pool import LinePool
-from gateway.context.weigh.tally import Tally
 from gateway.context.write.readings import (
     FULLY_READ_CHARACTERS,
     USER_READ_CHARACTERS,
@@ -16,13 +15,31 @@ from gateway.context.write.readings import (
     skimmed_messages,
 )
 from gateway.wire.facts import Interned
+from gateway.wire.memory import Memory
+from gateway.wire.message import Message
 
 POOL_KEY_BYTES: Final = 200
 """Bytes of the entry that names a conversation's newest pool; the named key itself is counted with the pool."""
 POOL_LINE_BYTES: Final = 150
 """Bytes that a pool takes for each of its lines besides the line: its tables by position."""
+POOL_MESSAGE_BYTES: Final = 150
+"""Bytes that a remembered pool takes for each of its messages: its origin, and its place in the table of origins (``sys.getsizeof``, CPython
+3.11)."""
 POOL_WORD_BYTES: Final = 50
 """Bytes that a pool takes for each word of a line: its place in the facts of its message, and in the pool's tables."""
+
+ReadMessage = Callable[[Message, Memory], tuple[Line, ...]]
+"""Reads a message in full, or skims it."""
+_Origin = tuple[Message, Message | None, ReadMessage]
+"""A message, the one with its call, and how it was read. A reading of the same is the same."""
+
+
+class _Kept(NamedTuple):
+    """A remembered pool."""
+
+    pool: LinePool
+    origins: Mapping[int, _Origin]
+    """By index of a message. It keeps the messages alive, so no others get their ids."""
 
 
 def pool_of(source: Source, folded: Sequence[int], read_in_full: frozenset[int] = frozenset()) -> LinePool:
@@ -33,39 +50,43 @@ def pool_of(source: Source, folded: Sequence[int], read_in_full: frozenset[int] 
     callers = source.structure.callers
     folded_messages = [messages[index] for index in folded]
     callers_of_results = [messages[callers[index]] for index in folded if index in callers]
-    # A message that was seen before is the same object. The entry keeps these objects alive, so no other gets their ids.
+    # A message that was seen before is the same object.
     ids = tuple(map(id, folded_messages)), tuple(map(id, callers_of_results))
     key = ("pool", *ids, tuple(folded), first_question, source.earlier_notes, read_in_full)
-    cached: tuple[object, LinePool] | None = source.memory.get(key)
+    cached: _Kept | None = source.memory.get(key)
     if cached is not None:
-        return cached[1]
-    notes = readings_of_notes(source.earlier_notes, source.memory)
-    pool = LinePool([*notes, *_readings(source, folded, read_in_full)], first_question, _newest_tally(source))
-    _, entry = source.memory.put(key, ((folded_messages, callers_of_results), pool), bytes_of(pool))
+        return cached.pool
+    earlier = _newest_pool(source)
+    origins: dict[int, _Origin] = {}
+    readings = list(readings_of_notes(source.earlier_notes, source.memory))
+    for index, read in zip(folded, _ways_to_read(source, folded, read_in_full), strict=True):
+        origin = origins[index] = messages[index], messages[callers[index]] if index in callers else None, read
+        known = earlier.pool.readings.get(index) if earlier and earlier.origins.get(index) == origin else None
+        readings.append(known or reading_of(source, index, read))
+    pool = LinePool(readings, first_question, earlier.pool.tally if earlier is not None else None)
+    _, entry = source.memory.put(key, _Kept(pool, origins), bytes_of(pool) + POOL_MESSAGE_BYTES * len(origins))
     pool.add_bytes = entry.grow
     if (name := _newest_pool_name(source)) is not None:
         source.memory.put(name, key, POOL_KEY_BYTES)
     return pool
 
 
-def _readings(source: Source, folded: Sequence[int], read_in_full: frozenset[int]) -> Iterator[MessageLines]:
-    """Yield the folded messages with their lines: old ones are skimmed, very old ones even if they are the user's."""
+def _ways_to_read(source: Source, folded: Sequence[int], read_in_full: frozenset[int]) -> Iterator[ReadMessage]:
+    """Yield how each folded message is read: old ones are skimmed, very old ones even if they are the user's."""
     skimmed = skimmed_messages(source.messages, folded, FULLY_READ_CHARACTERS)
     skimmed_even_of_user = skimmed_messages(source.messages, folded, USER_READ_CHARACTERS)
     for number, index in enumerate(folded):
         if number >= skimmed or index in read_in_full:
-            read = lines.read
+            yield lines.read
         else:
-            read = lines.skim_unless_user if number >= skimmed_even_of_user else lines.skim
-        yield reading_of(source, index, read)
+            yield lines.skim_unless_user if number >= skimmed_even_of_user else lines.skim
 
 
-def _newest_tally(source: Source) -> Tally | None:
-    """Return the tally of this conversation's newest pool; None when it is not remembered."""
+def _newest_pool(source: Source) -> _Kept | None:
+    """Return this conversation's newest pool; None when it is not remembered."""
     name = _newest_pool_name(source)
     key = source.memory.get(name) if name is not None else None
-    cached: tuple[object, LinePool] | None = source.memory.get(key) if key is not None else None
-    return cached[1].tally if cached is not None else None
+    return source.memory.get(key) if key is not None else None
 
 
 def _newest_pool_name(source: Source) -> Hashable | None:

@@ -12,7 +12,7 @@ from gateway.context.cut.layout import Layout
 from gateway.context.cut.source import Source
 from gateway.context.cut.units import USER
 from gateway.context.weigh.line_pool import LinePool
-from gateway.context.write.asked import Ask, ask_of, tokens_before_digest
+from gateway.context.write.asked import Ask, tokens_before_digest
 from gateway.context.write.pools import pool_of
 from gateway.context.write.quotes import quotes_of
 from gateway.context.write.search import Search, line_keys, positions_of, words_of_pinned
@@ -55,11 +55,11 @@ class Note(NamedTuple):
     """``digest``, ``summary``, or a bare ``note`` if there is no room for either."""
 
 
-def replacement_of(source: Source, layout: Layout, kept: Mapping[int, Message], spare: int = 0) -> Replacement:
-    """Write the note and the quotes for a layout, in the room that the kept messages leave, less ``spare`` tokens."""
+def replacement_of(source: Source, ask: Ask, kept: Mapping[int, Message], spare: int = 0) -> Replacement:
+    """Write the note and the quotes for a layout and its question, in the room that the kept messages leave, less ``spare`` tokens."""
+    layout = ask.layout
     left = source.budget.room - sum(map(source.cost, kept.values())) - _overhead(source, kept) - spare
     pool = pool_of(source, layout.folded)
-    ask = ask_of(source, layout)
     size = _digest_tokens(source, ask, left)
     note = _with_summary(source, layout, pool, size, left) or _digest(source, pool, 0, size)
     left -= source.counter.text(note.text)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from gateway.context.cut.layout import Layout
 from gateway.context.cut.source import Source
 from gateway.context.cut.units import USER, Cut, Unit, newest_question
-from gateway.context.write.asked import Ask, ask_of, set_aside_tokens
+from gateway.context.write.asked import Ask, set_aside_tokens
 from gateway.context.write.readings import FULLY_READ_CHARACTERS, most_relevant, skimmed_messages
 from gateway.wire.message import media_parts
 
@@ -39,32 +39,38 @@ a running task asks for (24 requests of joined conversations with tools; with 0.
 """
 
 
-def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
-    """Return the layout with the oldest kept turns set aside, if the current question would get too few quotes.
+def with_room_for_quotes(source: Source, ask: Ask) -> Ask:
+    """Return the question with a layout in which the oldest kept turns are set aside, if it would get too few quotes.
 
     The turn before the question stays (in an agent's conversation only its end), and everything from the first media on. The
     boundary moves in steps, so that the next question's request begins like this one.
     """
+    layout = ask.layout
     first, units = layout.cut.first_kept, layout.units
-    wanted = set_aside_tokens(ask_of(source, layout))
+    wanted = set_aside_tokens(ask)
     if not wanted:
-        return layout
+        return ask
     sums = _kept_sums(layout)
     missing = wanted - _free_beside_turns(layout, sums)
     if missing <= 0:
-        return layout
+        return ask
     step = max(wanted // 2, 1)
     boundary = min(first + bisect_left(sums, ceil(missing / step) * step), len(units) - 1)
     reread = sums[-1] - sums[min(boundary - first, len(sums) - 1)]
     if reread > _most_reread(layout) * missing:
-        return layout
-    if layout.has_agent:
-        return replace(layout, set_aside=_steps_before(source, layout, boundary))
+        return ask
+    set_aside = (_steps_before if layout.has_agent else _turns_before)(source, layout, boundary)
+    return replace(ask, layout=replace(layout, set_aside=set_aside))
+
+
+def _turns_before(source: Source, layout: Layout, boundary: int) -> tuple[int, ...]:
+    """Return the messages of the kept turns before the one with a boundary, up to the first media."""
+    units = layout.units
     folded = set(layout.folded)
     kept = [(unit.turn, index) for unit in units for index in unit.indices if index not in folded]
     turns_with_media = [turn for turn, index in kept if _has_media(source, index)]
     first_turn = min([units[boundary].turn, units[-1].turn - 1, *turns_with_media])
-    return replace(layout, set_aside=tuple(index for turn, index in kept if turn < first_turn))
+    return tuple(index for turn, index in kept if turn < first_turn)
 
 
 def _most_reread(layout: Layout) -> float:

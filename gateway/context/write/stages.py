@@ -23,6 +23,7 @@ from gateway.context.cut.source import Source
 from gateway.context.cut.unit_limits import gets_final_size
 from gateway.context.shrink.gaps import characters_without_markers
 from gateway.context.shrink.message import fair_limits, shrink_message
+from gateway.context.write.asked import Ask, ask_of
 from gateway.context.write.draft import NOTE_STAGES, QUOTES_STAGE, Draft, QuestionKept, Sketch, Step
 from gateway.context.write.kept import kept_messages, words_of_question
 from gateway.context.write.replacement import Replacement, replacement_of
@@ -62,17 +63,18 @@ def first_sketch(source: Source, layout: Layout) -> Sketch:
 
     Turns are set aside for quotes before it is known how many quotes are found. If these fit beside the turns, the turns are kept after all.
     """
-    final = with_room_for_quotes(source, layout)
-    kept = kept_messages(source, final)
+    ask = ask_of(source, layout)
+    final = with_room_for_quotes(source, ask)
+    kept = kept_messages(source, final.layout)
     replacement = _replacement(source, final, kept)
-    when_asked = replacement if final.ends_with_question else _replacement_when_asked(source, final, kept)
-    if final.set_aside and (
-        when_asked is None or quotes_fit_beside_turns(final, _tokens_of_quotes(source, when_asked))
-    ):
-        final = layout
-        kept = kept_messages(source, final)
-        replacement = _replacement(source, final, kept)
-    return _sketch_of(source, final, kept, replacement)
+    if final.layout.set_aside:
+        asked = layout.ends_with_question
+        when_asked = replacement if asked else _replacement_when_asked(source, final.layout, kept)
+        if when_asked is None or quotes_fit_beside_turns(final.layout, _tokens_of_quotes(source, when_asked)):
+            final = ask
+            kept = kept_messages(source, layout)
+            replacement = _replacement(source, final, kept)
+    return _sketch_of(source, final.layout, kept, replacement)
 
 
 def _sketch_of(source: Source, layout: Layout, kept: Mapping[int, Message], replacement: Replacement | None) -> Sketch:
@@ -91,23 +93,21 @@ def _sketch_of(source: Source, layout: Layout, kept: Mapping[int, Message], repl
     return _with_larger_results(sketch, source)
 
 
-def _replacement(source: Source, layout: Layout, kept: Mapping[int, Message]) -> Replacement | None:
+def _replacement(source: Source, ask: Ask, kept: Mapping[int, Message]) -> Replacement | None:
     """Return the note and the quotes of a layout; None if every message is kept as it came."""
     is_changed = any(kept[index] is not source.messages[index] for index in kept)
-    if layout.folded or source.earlier_notes or is_changed:
-        return replacement_of(source, layout, kept)
+    if ask.layout.folded or source.earlier_notes or is_changed:
+        return replacement_of(source, ask, kept)
     return None
 
 
 def _replacement_when_asked(source: Source, layout: Layout, kept: Mapping[int, Message]) -> Replacement | None:
-    """Return the note and the quotes of the request that ended with the current question; None if nothing is set aside.
+    """Return the note and the quotes of the request that ended with the current question.
 
     They decide for the whole turn whether turns are set aside. So all requests of the turn begin alike.
     """
-    if not layout.set_aside:
-        return None
     before = {index: message for index, message in kept.items() if index <= layout.question[-1]}
-    return _replacement(source, replace(layout, ends_with_question=True), before)
+    return _replacement(source, ask_of(source, replace(layout, ends_with_question=True)), before)
 
 
 def _tokens_of_quotes(source: Source, replacement: Replacement) -> int:
@@ -145,8 +145,9 @@ def write_shorter(sketch: Sketch, source: Source) -> Sketch:
     excess = _excess(sketch, source)
     if excess > MOST_JOINT_TOKENS or not (sketch.note or sketch.quotes):
         return sketch
+    ask = ask_of(source, sketch.layout)
     for spare in (excess, excess + 2, excess + MOST_JOINT_TOKENS):
-        replacement = replacement_of(source, sketch.layout, sketch.kept, spare)
+        replacement = replacement_of(source, ask, sketch.kept, spare)
         shorter = _sketch_of(source, sketch.layout, sketch.kept, replacement)
         if _excess(shorter, source) <= 0:
             return shorter

@@ -17,6 +17,7 @@ from gateway.serve.incoming.guard import Guard, check_host, check_json, check_ve
 from gateway.state import forgetting
 from gateway.state.facts import Fact
 from gateway.state.forgetting import Order
+from gateway.state.store.reason import reason_of
 from gateway.wire.formats import recognise
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -115,7 +116,7 @@ async def forget(gateway: Gateway, request: web.Request) -> Any:
         values = await forgetting.forget(order, gateway.store, gateway.records.forget, forgetting.now())
     except Exception as error:  # an operator requested it, and must know that it failed
         gateway.failed("forget", error)
-        reason = f"Not forgotten everywhere: the store failed ({type(error).__name__})."
+        reason = f"Not forgotten everywhere: the store failed ({reason_of(error)})."
         raise errors.ClientError(503, reason, code="store_failed", type_="server_error") from error
     finally:
         await gateway.watch.check()

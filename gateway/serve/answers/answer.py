@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Final, Self
 
 import msgspec
+from aiohttp import hdrs
 
 from gateway.context.life.replies import Refusal, Reply
 from gateway.serve.incoming.encoding import inflater
@@ -65,7 +66,7 @@ class Answer(msgspec.Struct, eq=False):
 
     def __post_init__(self) -> None:
         self.status = self.response.status
-        self.is_stream = is_events(self.response.headers.get("Content-Type", ""))
+        self.is_stream = is_events(self.response.headers.get(hdrs.CONTENT_TYPE, ""))
 
     @property
     def is_web_page(self) -> bool:
@@ -78,7 +79,7 @@ class Answer(msgspec.Struct, eq=False):
         return self._is_of("application/x-ndjson")
 
     def _is_of(self, content_type: str) -> bool:
-        return self.response.headers.get("Content-Type", "").lower().startswith(content_type)
+        return self.response.headers.get(hdrs.CONTENT_TYPE, "").lower().startswith(content_type)
 
     def reply(self) -> Reply:
         """Return the part of the answer that decisions need."""
@@ -86,7 +87,7 @@ class Answer(msgspec.Struct, eq=False):
 
     def retry_after_s(self) -> float | None:
         """Return the seconds of ``retry-after``; HTTP dates are ignored."""
-        value = self.response.headers.get("Retry-After", "").strip()
+        value = self.response.headers.get(hdrs.RETRY_AFTER, "").strip()
         return float(value) if re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,9})?", value) else None
 
     def __enter__(self) -> Self:
@@ -229,7 +230,7 @@ def _is_preamble(answer: Answer, data: bytes, failed: Failed) -> bool:
 
 def readable(response: Response, body: bytes) -> bytes:
     """Return a decoded copy of a compressed body; a body that cannot be decoded is returned unchanged."""
-    return decoder(response)(body) if "Content-Encoding" in response.headers else body
+    return decoder(response)(body) if hdrs.CONTENT_ENCODING in response.headers else body
 
 
 def decoder(response: Response, largest: int = LONGEST_ERROR) -> Callable[[bytes], bytes]:

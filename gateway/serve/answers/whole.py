@@ -6,7 +6,7 @@ aiohttp's own `web.Response` works out what an upstream's answer says already, a
 from email.utils import formatdate
 from typing import Final
 
-from aiohttp import HttpVersion11, web
+from aiohttp import HttpVersion11, hdrs, web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import SERVER_SOFTWARE
 from multidict import CIMultiDict
@@ -32,15 +32,15 @@ class Whole(web.StreamResponse):
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter:
         """Complete the headers; nothing is sent yet."""
         headers = self.headers
-        headers["Content-Length"] = str(len(self._whole))
-        if "Content-Type" not in headers and self._whole:
-            headers["Content-Type"] = "application/octet-stream"
-        if "Date" not in headers:
-            headers["Date"] = formatdate(usegmt=True)
-        if "Server" not in headers:
-            headers["Server"] = SERVER_SOFTWARE
+        headers[hdrs.CONTENT_LENGTH] = str(len(self._whole))
+        if hdrs.CONTENT_TYPE not in headers and self._whole:
+            headers[hdrs.CONTENT_TYPE] = "application/octet-stream"
+        if hdrs.DATE not in headers:
+            headers[hdrs.DATE] = formatdate(usegmt=True)
+        if hdrs.SERVER not in headers:
+            headers[hdrs.SERVER] = SERVER_SOFTWARE
         if not request.keep_alive:
-            headers["Connection"] = "close"
+            headers[hdrs.CONNECTION] = "close"
         return request.writer
 
     async def write_eof(self, data: bytes = b"") -> None:

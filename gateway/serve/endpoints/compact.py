@@ -22,8 +22,6 @@ from gateway.serve.endpoints.passthrough import forward
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming import errors
 from gateway.serve.request.missing_endpoint import MISSING_STATUSES
-from gateway.upstream.client import UpstreamUnreachable
-from gateway.upstream.response import read_body
 from gateway.wire.compaction import TRIGGER, item
 from gateway.wire.format import Conversation
 from gateway.wire.responses import RESPONSES
@@ -36,8 +34,6 @@ LARGEST_COMPACTION: Final = 12_000
 """Tokens. Chosen: a longer text is a conversation, not a memory of one."""
 REFUSALS: Final = MISSING_STATUSES | {400, 422}
 """Statuses with which servers refuse an unknown item."""
-LONGEST_REFUSAL: Final = 2**16
-"""Bytes of a refusal that are read; real ones are a few KB."""
 
 
 def wants_compaction(asked: Conversation) -> bool:
@@ -63,25 +59,24 @@ async def compact_conversation(
     settings, record = gateway.settings, records.of(request)
     upstream_first.set_record(gateway, request, raw, asked)
     record.why, record.attempts = "compacted", 0
-    if settings.upstreams[settings.route(asked.model).upstream].compact == "ours":
+    is_ours = settings.upstreams[settings.route(asked.model).upstream].compact == "ours"
+    if is_ours and not asked.refers_elsewhere:
         return await _own_compaction(gateway, request, asked)
     record.attempts = 1
     with await upstream_first.send(gateway, request, raw, asked) as answer:
-        absent = answer.status in MISSING_STATUSES
-        if not absent and not (
-            wants_compaction(asked) and answer.status in REFUSALS and await _refuses_trigger(answer)
-        ):
+        if not await _cannot_compact(answer, asked):
             return await upstream_first.forward_answer(gateway, request, answer)
     return await _own_compaction(gateway, request, asked)
 
 
-async def _refuses_trigger(answer: Answer) -> bool:
-    """Return whether a refusal is about the item that requests a compaction. Raises UpstreamUnreachable."""
-    try:
-        answer.held = await read_body(answer.response, LONGEST_REFUSAL)
-    except OSError as error:
-        raise UpstreamUnreachable(answer.target.name, "broke off in the middle of its answer") from error
-    return TRIGGER.encode() in answer.held
+async def _cannot_compact(answer: Answer, asked: Conversation) -> bool:
+    """Return whether an answer says that the upstream cannot compact, so that we do. If only the upstream has a part of the
+    conversation, we cannot. Raises UpstreamUnreachable."""
+    if asked.refers_elsewhere or answer.status not in REFUSALS:
+        return False
+    if answer.status in MISSING_STATUSES:
+        return await upstream_first.lacks_endpoint(answer, asked)
+    return wants_compaction(asked) and TRIGGER.encode() in await upstream_first.read_refusal(answer)
 
 
 async def _own_compaction(gateway: Gateway, request: web.BaseRequest, asked: Conversation) -> web.Response:

@@ -1,5 +1,5 @@
 """Count a request for ``/v1/messages/count_tokens`` and ``/v1/responses/input_tokens``: the upstream's answer, else our
-count.
+count of a request that has its whole prompt in its body.
 
 The body is counted unchanged: the client wants to know its own size, not the size after a fold.
 """
@@ -17,7 +17,6 @@ from gateway.serve.endpoints import upstream_first
 from gateway.serve.endpoints.passthrough import forward
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming import errors
-from gateway.serve.request.missing_endpoint import MISSING_STATUSES
 from gateway.wire.format import Conversation, Format
 from gateway.wire.messages import MESSAGES
 from gateway.wire.responses import RESPONSES
@@ -38,7 +37,7 @@ async def count(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespons
     await key_models.check_conversation(gateway, request, asked)
     upstream_first.set_record(gateway, request, raw, asked)
     with await upstream_first.send(gateway, request, raw, asked) as answer:
-        if answer.status not in MISSING_STATUSES:
+        if not await upstream_first.lacks_endpoint(answer, asked):
             return await upstream_first.forward_answer(gateway, request, answer)
     return await _own_count(gateway, request, asked)
 

@@ -60,6 +60,7 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
     """
     setup, record = gateway.setup, records.of(request)
     await _set_why(gateway, request, body)
+    key_models.check_batch(request)
     record.body_bytes = request.content_length or 0
     asked = await _read_models(gateway, request, body)
     request, payload, model = asked.request, asked.payload, asked.body_model or asked.url_model

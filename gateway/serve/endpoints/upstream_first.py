@@ -1,20 +1,27 @@
 """Endpoints that ask the upstream first, and answer themselves only if the upstream does not have the endpoint."""
 
+from typing import Final
+
 from aiohttp import web
 
 from gateway.context.life.task import Task
 from gateway.serve import arrival as arrivals
 from gateway.serve import keys
 from gateway.serve import record as records
-from gateway.serve.answers.answer import Answer
+from gateway.serve.answers.answer import Answer, readable
 from gateway.serve.answers.relay import relay
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.body import read
 from gateway.serve.request import measure
 from gateway.serve.request.conversation import conversation_in
+from gateway.serve.request.missing_endpoint import MISSING_STATUSES, says_endpoint_missing
 from gateway.serve.request.place import Place, place_of
-from gateway.upstream.client import Target
+from gateway.upstream.client import Target, UpstreamUnreachable
+from gateway.upstream.response import read_body
 from gateway.wire.format import Conversation, Edits, Format
+
+LONGEST_REFUSAL: Final = 2**16
+"""Bytes of a refusal that are read; real ones are a few KB."""
 
 
 async def read_conversation(
@@ -42,6 +49,26 @@ async def send(gateway: Gateway, request: web.BaseRequest, raw: bytes, asked: Co
     response = await gateway.client.send(target, call, target.authorised(headers), body)
     records.of(request).add_call(response.status)
     return Answer(target, response, asked.format)
+
+
+async def lacks_endpoint(answer: Answer, asked: Conversation) -> bool:
+    """Return whether an answer says that the upstream does not have the endpoint, and we may answer in its place. Raises
+    UpstreamUnreachable.
+
+    We may not if text outside the body enters the prompt, such as an earlier response: our answer would leave that text out.
+    """
+    if answer.status not in MISSING_STATUSES or asked.refers_elsewhere:
+        return False
+    return says_endpoint_missing(asked.format, answer.status, await read_refusal(answer))
+
+
+async def read_refusal(answer: Answer) -> bytes:
+    """Return the decoded beginning of a refusal; the answer holds it, to be forwarded. Raises UpstreamUnreachable."""
+    try:
+        answer.held = await read_body(answer.response, LONGEST_REFUSAL)
+    except OSError as error:
+        raise UpstreamUnreachable(answer.target.name, "broke off in the middle of its answer") from error
+    return readable(answer.response, answer.held)
 
 
 async def forward_answer(gateway: Gateway, request: web.BaseRequest, answer: Answer) -> web.StreamResponse:

@@ -69,7 +69,8 @@ def within(address: str, networks: tuple[Network, ...]) -> bool:
 
 def peer_of(request: web.BaseRequest) -> str:
     """Return the address at the other end of a request's connection; "" on a Unix socket."""
-    name = request.transport.get_extra_info("peername") if request.transport is not None else None
+    transport = request.transport
+    name = transport.get_extra_info("peername") if transport is not None else None
     return written(name[0]) if isinstance(name, tuple) else ""
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import msgspec
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from gateway.config.values import Server
 from gateway.serve.incoming.errors import ClientError
@@ -93,7 +93,7 @@ class Admission:
         """Refuse by the announced size, before anything is read; the bytes that arrive are counted later. A compressed body counts as
         large."""
         announced = request.content_length
-        if self._pool.full and (announced is None or announced >= INLINE or "Content-Encoding" in request.headers):
+        if self._pool.full and (announced is None or announced >= INLINE or hdrs.CONTENT_ENCODING in request.headers):
             raise Overloaded("Too many large requests wait for their turn.")
         self.check_bytes(announced or 0, limits.max_in_flight)
 

@@ -4,7 +4,7 @@ import asyncio
 import zlib
 from typing import Final
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from gateway.config.values import Server
 from gateway.serve.incoming.admission import free_later, hold
@@ -102,7 +102,7 @@ async def parse(
     when decompressed or too complex to inspect.
     """
     text = raw
-    if "Content-Encoding" in request.headers and inflater(request.headers) is not None:
+    if hdrs.CONTENT_ENCODING in request.headers and inflater(request.headers) is not None:
         text = await pool.run(lambda: decompress(request, raw, limits.max_body), size_bytes=reading_size(request, raw))
         if text is not raw:
             hold(request, len(text))
@@ -144,7 +144,7 @@ def reading_size(request: web.BaseRequest, raw: bytes) -> int:
 
     A compressed body is never read on the event loop: it may be a thousand times as long as it came.
     """
-    return max(len(raw), INLINE) if "Content-Encoding" in request.headers else len(raw) // READS_FASTER
+    return max(len(raw), INLINE) if hdrs.CONTENT_ENCODING in request.headers else len(raw) // READS_FASTER
 
 
 def decompress(request: web.BaseRequest, raw: bytes, longest: int) -> bytes:

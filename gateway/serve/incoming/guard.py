@@ -12,7 +12,8 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 import msgspec
-from multidict import CIMultiDict, CIMultiDictProxy
+from aiohttp import hdrs
+from multidict import CIMultiDict, CIMultiDictProxy, istr
 
 from gateway.config.exposure import is_loopback
 from gateway.serve.incoming.errors import ClientError
@@ -27,6 +28,7 @@ KEPT: Final = 256
 _PORT: Final = re.compile(r":[0-9]*")
 _UNUSUAL: Final = re.compile(r"\A//|[%\\]|/\.")
 """What may make a path another one for an upstream than for us."""
+FETCH_SITE: Final = istr("Sec-Fetch-Site")
 FOREIGN: Final = frozenset({"cross-site", "same-site"})
 """Values of Sec-Fetch-Site for a page of another origin: https://www.w3.org/TR/fetch-metadata/."""
 VERSIONS: Final = frozenset({(1, 0), (1, 1)})
@@ -56,8 +58,8 @@ class Guard(msgspec.Struct, frozen=True):
         """Return the origin that the answer must name, or "". Raises ClientError when the request is refused."""
         check_target(target)
         host = self._host(headers)
-        origin = headers.get("Origin")
-        if origin is None and headers.get("Sec-Fetch-Site") not in FOREIGN:
+        origin = headers.get(hdrs.ORIGIN)
+        if origin is None and headers.get(FETCH_SITE) not in FOREIGN:
             return ""
         if origin is not None and (origin in self.cors_origins or ANY in self.cors_origins):
             return origin
@@ -72,7 +74,7 @@ class Guard(msgspec.Struct, frozen=True):
 
     def _host(self, headers: Headers) -> str | None:
         """Return the Host header after checking that it may be served."""
-        given = headers.getall("Host", ())
+        given = headers.getall(hdrs.HOST, ())
         if len(given) > 1:
             raise ClientError(400, "The request has more than one Host header.", code="invalid_host")
         if not given:
@@ -128,7 +130,7 @@ def check_version(version: tuple[int, int]) -> None:
 
 def check_host(headers: Headers, path: str) -> None:
     """Refuse a request without a Host, which HTTP/1.0 allows: the probes of load balancers alone have no need of one."""
-    if "Host" not in headers and path not in PROBES:
+    if hdrs.HOST not in headers and path not in PROBES:
         raise ClientError(400, "The request has no Host header.", code="invalid_host")
 
 
@@ -152,7 +154,7 @@ def check_hops(headers: Headers, own: str) -> None:
 
 def check_json(headers: Headers) -> None:
     """Refuse a body that is not declared as JSON: a page's plain form cannot declare JSON without a preflight request."""
-    kind = headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    kind = headers.get(hdrs.CONTENT_TYPE, "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise ClientError(415, "Send `Content-Type: application/json`.", code="unsupported_media_type")
 
@@ -163,7 +165,7 @@ def preflight(origin: str, headers: Headers) -> dict[str, str]:
     return {
         **shared_with(origin),
         "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE, OPTIONS",
-        "Access-Control-Allow-Headers": _clean(headers.get("Access-Control-Request-Headers", ""))
+        "Access-Control-Allow-Headers": _clean(headers.get(hdrs.ACCESS_CONTROL_REQUEST_HEADERS, ""))
         or "authorization, content-type",
         "Access-Control-Max-Age": "600",
         **({PRIVATE_NETWORK.format("Allow"): "true"} if asks_for_network else {}),

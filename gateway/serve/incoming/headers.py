@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection
 from functools import lru_cache
 from typing import Final
 
+from aiohttp import hdrs
 from multidict import CIMultiDict, CIMultiDictProxy
 
 # RFC 9110 section 7.6.1, and those that describe one connection's framing.
@@ -80,7 +81,7 @@ def _not_returned(name: str) -> bool:
 
 
 def _named_by_connection(headers: Headers) -> Collection[str]:
-    values = headers.getall("Connection", ())
+    values = headers.getall(hdrs.CONNECTION, ())
     if not values or (len(values) == 1 and values[0].lower() in _USUAL):
         return ()
     return {token.strip().lower() for value in values for token in value.split(",")}

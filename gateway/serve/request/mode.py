@@ -1,16 +1,22 @@
 """The mode of one request: the value of its own header, as far as the operator allows it."""
 
+from typing import Final
+
 from aiohttp import web
+from multidict import istr
 
 from gateway.config import ClientKey, Mode, Route
 from gateway.config.values import MODES
 from gateway.serve import arrival as arrivals
 from gateway.serve.incoming.errors import ClientError
 
+HEADER: Final = istr("x-turnfold-mode")
+"""The header with which a client asks for a mode."""
+
 
 def mode_of(request: web.BaseRequest, route: Route) -> Mode:
     """Return the mode of one request: its own header, else the configured mode. Raises ClientError as `allowed` does."""
-    return allowed(request.headers.get("x-turnfold-mode"), route, arrivals.of(request).key)
+    return allowed(request.headers.get(HEADER), route, arrivals.of(request).key)
 
 
 def allowed(asked: str | None, route: Route, key: ClientKey | None = None) -> Mode:

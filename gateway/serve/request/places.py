@@ -54,9 +54,16 @@ def _needs_list(served: ServedRequest, target: Target) -> bool:
 
 
 def places_for(served: ServedRequest, request: Conversation) -> list[Place]:
-    """Return the places that may answer, in order: the model's own upstreams, then its fallbacks, each with its own window."""
+    """Return the places that may answer, in order: the model's own upstreams, then its fallbacks, each with its own window.
+
+    If only the upstream has the messages before these, no other upstream is asked. It would answer that it does not know them, and the
+    client would take that for the end of its conversation instead of trying again.
+    """
     own = [_place_at(served, served.route, name) for name in _own_upstreams(served, request)]
     fallbacks = [_place_at(served, other, other.upstream) for other in served.setup.settings.fallbacks(served.route)]
+    if request.continues:
+        known = {place.upstream for place in own}
+        fallbacks = [place for place in fallbacks if place.upstream in known]
     found, balance = [*own, *fallbacks], served.gateway.balance
     if len(found) > 1:
         found.sort(key=lambda place: balance.resting(place.target.name, place.quota_key))

@@ -4,6 +4,7 @@ import time
 from typing import Final
 
 import structlog
+from aiohttp import hdrs
 from multidict import CIMultiDict
 
 from gateway.context.life.attempt import Attempt
@@ -74,7 +75,7 @@ async def _call_upstream(served: ServedRequest, place: Place, attempt: Attempt, 
     if body is life.request.raw and not life.request.rewritten:
         body = served.raw  # unchanged, in its original encoding
     else:
-        headers.popall("Content-Encoding", None)
+        headers.popall(hdrs.CONTENT_ENCODING, None)
     if attempt.may_drop_thinking:
         for name, value in life.request.format.drop_thinking_headers.items():
             headers[name] = ",".join([*headers.popall(name, ()), value])

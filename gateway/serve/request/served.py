@@ -1,7 +1,7 @@
 """A client's request while it is served: what belongs to it, and what is closed at its end."""
 
 import msgspec
-from aiohttp import web
+from aiohttp import hdrs, web
 from multidict import CIMultiDict
 
 from gateway.config import Route
@@ -56,8 +56,8 @@ class ServedRequest(msgspec.Struct, eq=False):
 def served_request(gateway: Gateway, setup: Setup, request: web.BaseRequest, raw: bytes, model: str) -> ServedRequest:
     """Return a request at the beginning of its life."""
     headers = keys.forwarded(request)
-    if "Accept-Encoding" in headers:
-        headers["Accept-Encoding"] = readable_encodings(headers["Accept-Encoding"])
+    if hdrs.ACCEPT_ENCODING in headers:
+        headers[hdrs.ACCEPT_ENCODING] = readable_encodings(headers[hdrs.ACCEPT_ENCODING])
     arrival = arrivals.of(request)
     return ServedRequest(
         gateway, setup, request, arrival, raw, setup.settings.route(model), headers, arrival.ensure_id(gateway)

@@ -3,21 +3,22 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from multidict import CIMultiDict
+from multidict import CIMultiDict, istr
 
 HEADERS: Final = (
-    "x-session-id",
-    "session_id",  # Codex
-    "session-id",
-    "x-claude-code-session-id",
-    "x-session-affinity",
-    "x-sgl-routing-key",  # SGLang's router
-    "x-smg-routing-key",  # its successor
-    "x-opencode-session",
-    "x-litellm-session-id",
-    "x-grok-conv-id",  # xAI
+    istr("x-session-id"),
+    istr("session_id"),  # Codex
+    istr("session-id"),
+    istr("x-claude-code-session-id"),
+    istr("x-session-affinity"),
+    istr("x-sgl-routing-key"),  # SGLang's router
+    istr("x-smg-routing-key"),  # its successor
+    istr("x-opencode-session"),
+    istr("x-litellm-session-id"),
+    istr("x-grok-conv-id"),  # xAI
 )
-"""Headers that name a session, in the order in which they are believed. All of them travel on to the upstream."""
+"""Headers that name a session, in the order in which they are believed. All of them travel on to the upstream. Looking up an
+`istr` takes half of the work, because its small letters are known."""
 
 MEMBERS: Final = ("prompt_cache_key", "session_id")
 """Members of a body that do: OpenAI's, and OpenRouter's."""
@@ -31,7 +32,7 @@ def session_of(headers: CIMultiDict[str], head: Mapping[str, Any]) -> str:
     for name in filter(headers.__contains__, HEADERS):
         if value := headers[name].strip():
             return value[:LONGEST]
-    for name in MEMBERS:
-        if isinstance(given := head.get(name), str) and given:
+    for member in MEMBERS:
+        if isinstance(given := head.get(member), str) and given:
             return given[:LONGEST]
     return ""

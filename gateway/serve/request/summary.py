@@ -54,9 +54,12 @@ def _source_and_chain(task: Task) -> tuple[Source, list[str]]:
 
 def request_if_needed(gateway: Gateway, setup: Setup, state: Answered, headers: CIMultiDict[str]) -> None:
     """Request a summary in the background if the conversation will soon need one."""
-    place, task, attempt = place_at(state.visit), state.visit.task, state.attempt
+    task, attempt = state.visit.task, state.attempt
+    if task is None or attempt.rung > 1:
+        return
+    place = place_at(state.visit)
     chosen = place.route.summary
-    if task is None or not chosen.model or attempt.rung > 1:
+    if not chosen.model:
         return
     share = max(attempt.prompt - task.fixed, 0) / max(ladder.budget_of(task).rounded_room, 1)
     used = share if attempt.draft is None else 1.0

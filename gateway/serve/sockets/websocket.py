@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 import aiohttp
-from aiohttp import web
+from aiohttp import hdrs, web
 from msgspec.structs import replace
 
 from gateway.serve import keys
@@ -33,7 +33,7 @@ ENDS: Final = frozenset({aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSING, aio
 
 def wants_websocket(request: web.BaseRequest) -> bool:
     """Return whether the client wants to upgrade to a WebSocket."""
-    return request.headers.get("Upgrade", "").lower() == "websocket"
+    return request.headers.get(hdrs.UPGRADE, "").lower() == "websocket"
 
 
 async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:

@@ -1,7 +1,7 @@
 """The store for derived values that outlive a request: one protocol, three implementations.
 
 - `base`: what a store does. `memory`, `sqlite`, `redis`: three stores.
-- `guard`: time limits around any of them. `sealing`, `encryption`: how values are protected. `values`: their form.
+- `guard`: time limits around any of them. `reason`: why one failed. `sealing`, `encryption`: how values are protected. `values`: their form.
 """
 
 import asyncio

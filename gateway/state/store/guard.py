@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 import structlog
 
 from gateway.state.store.base import Store
+from gateway.state.store.reason import reason_of
 from gateway.state.store.sealing import CHECKED, Sealing, stored_name
 from gateway.upstream.breaker import Breaker
 
@@ -124,7 +125,7 @@ class GuardedStore:
                 await asyncio.gather(*self._abandoned, return_exceptions=True)
                 await self._store.close()
         except Exception as error:  # noqa: BLE001 - a store that will not close must not keep the process from ending
-            log.warning("store_not_closed", reason=_reason(error))
+            log.warning("store_not_closed", reason=reason_of(error))
 
     async def _try(
         self,
@@ -146,10 +147,10 @@ class GuardedStore:
         except Exception as error:  # noqa: BLE001 - whatever a store does, the request goes on without it
             was_open = breaker.open
             breaker.failed()
-            self._failed(operation, _reason(error))
+            self._failed(operation, reason_of(error))
             if breaker.open and not was_open:
                 # One line per outage: otherwise every request would log one.
-                log.warning("store_left_alone", operation=operation, reason=_reason(error))
+                log.warning("store_left_alone", operation=operation, reason=reason_of(error))
             return otherwise
         finally:
             self._waiting[operation] -= 1
@@ -189,8 +190,3 @@ class GuardedStore:
         if value is None:
             self._failed("get", "foreign_value")
         return value
-
-
-def _reason(error: Exception) -> str:
-    """Return the kind of failure, never its message: a driver may quote its input."""
-    return str(getattr(error, "sqlite_errorname", type(error).__name__))

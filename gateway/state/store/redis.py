@@ -50,6 +50,16 @@ async def writing(redis: Redis) -> AsyncIterator[None]:
         raise
 
 
+async def ids_in(redis: Redis, index: str | bytes) -> AsyncIterator[list[bytes]]:
+    """Return the members of a sorted set in batches, each of which the caller removes. A key with another type is deleted: it is not
+    ours, and no index could be made in its place."""
+    if await redis.type(index) != b"zset":
+        await redis.unlink(index)
+        return
+    while ids := [one for one in await redis.zrange(index, 0, PER_BATCH - 1) if isinstance(one, bytes)]:
+        yield ids
+
+
 class RedisStore:
     """Values under ``turnfold:1:`` with a time to live; each scope has a sorted set of its keys, for `forget`."""
 
@@ -69,8 +79,8 @@ class RedisStore:
         self._owner = uuid4().hex
 
     async def get(self, kind: str, key: str) -> bytes | None:
-        value = await self._redis.get(_name(kind, key))
-        return value if isinstance(value, bytes) else None
+        # Of a key with another type than ours, GET raises: a few in a row and the store would be left alone. MGET has no value there.
+        return (await self.get_many(kind, [key])).get(key)
 
     async def get_many(self, kind: str, keys: Sequence[str]) -> dict[str, bytes]:
         values = await self._redis.mget([_name(kind, key) for key in keys])
@@ -126,7 +136,7 @@ class RedisStore:
 
     async def _forget_scope(self, members: str | bytes) -> int:
         gone = 0
-        while names := await self._redis.zrange(members, 0, PER_BATCH - 1):
+        async for names in ids_in(self._redis, members):
             gone += await self._redis.unlink(*names)
             await self._redis.zrem(members, *names)
         return gone

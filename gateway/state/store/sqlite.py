@@ -27,6 +27,8 @@ BUSY_TIMEOUT_S: Final = 0.2
 """The longest a writer waits for another process's writer: a hundred times the duration of one write."""
 ASK_AGAIN_S: Final = 0.01
 """Time after which the mode of a new file is set again. Chosen: several times the duration of one write."""
+LONGEST_CLAIM_S: Final = 86400.0
+"""Seconds. A claim that ends later is from before the clock was set back: no job takes a day."""
 UPKEEP_EVERY: Final = 256
 """Writes between two deletions of expired values."""
 FULL_SHARE: Final = 0.9
@@ -144,8 +146,8 @@ class SqliteStore:
         def take(connection: sqlite3.Connection) -> bool:
             taken = connection.execute(
                 "INSERT INTO jobs VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE"
-                " SET owner = excluded.owner, expires = excluded.expires WHERE jobs.expires <= ?",
-                (key, self._owner, now + ttl_s, now),
+                " SET owner = excluded.owner, expires = excluded.expires WHERE jobs.expires <= ? OR jobs.expires > ?",
+                (key, self._owner, now + ttl_s, now, now + LONGEST_CLAIM_S),
             )
             return taken.rowcount == 1
 

@@ -5,6 +5,7 @@ from typing import Any
 import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gateway.context.choose.digest import choose
 from gateway.context.choose.rows import render
@@ -153,7 +154,7 @@ def test_equal_words_that_are_other_objects_are_the_same_fact() -> None:
     hotels = [{"name": "Harbour View Hotel"}, {"hotel": "Harbour View Hotel!"}, {"name": "Lake View"}]
     read = pool(("user", "Which hotels are in Basel?"), ("look", orjson.dumps(hotels).decode()))
     apart = [
-        reading._replace(lines=tuple(line._replace(words=tuple(map(_copy, line.words))) for line in reading.lines))
+        replace(reading, lines=tuple(replace(line, words=tuple(map(_copy, line.words))) for line in reading.lines))
         for reading in read.readings.values()
     ]
 

@@ -89,7 +89,7 @@ def test_a_replay_that_is_continued_has_the_cuts_of_a_whole_one(units: list[Unit
     whole = continue_replay(None, units, ROOM)
     changed = [*units]
     at = data.draw(st.integers(0, len(units) - 1))
-    changed[at] = changed[at]._replace(cost=changed[at].cost + 50)
+    changed[at] = replace(changed[at], cost=changed[at].cost + 50)
 
     assert continue_replay(earlier, units, ROOM) == whole
     assert continue_replay(whole, changed, ROOM) == continue_replay(None, changed, ROOM)

@@ -6,7 +6,7 @@ from gateway.context.choose import digest, rows
 from gateway.context.read import learned, lines
 from gateway.context.read.cues import binding, sentence_of
 from gateway.context.read.line import MessageLines
-from gateway.context.read.wishes import has_revoking_phrase, is_assent, strength, wish_cues
+from gateway.context.read.wishes import has_revoking_phrase, is_assent, wish_cues
 from gateway.context.weigh.line_pool import LinePool
 from tests.context.pools import pool
 
@@ -23,7 +23,7 @@ PAIRS = [
 
 @pytest.mark.parametrize(("wish", "story"), PAIRS)
 def test_a_wish_is_stronger_than_a_story(wish: str, story: str) -> None:
-    assert strength(wish_cues(sentence_of(wish))) > strength(wish_cues(sentence_of(story))) + 1
+    assert wish_cues(sentence_of(wish)).strength > wish_cues(sentence_of(story)).strength + 1
 
 
 UNSEEN = [
@@ -48,7 +48,8 @@ UNSEEN = [
 
 
 def points(sentence: str) -> float:
-    return strength(wish_cues(sentence_of(sentence))) + binding(sentence) + wish_cues(sentence_of(sentence)).wish
+    cues = wish_cues(sentence_of(sentence))
+    return cues.strength + binding(sentence) + cues.wish
 
 
 def test_most_wishes_in_unseen_words_are_told_from_stories() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gateway.context.choose import digest
 from gateway.context.read import lines
@@ -38,7 +39,7 @@ conversations = st.lists(st.sampled_from(range(len(KINDS))), max_size=14)
 
 
 def readings(kinds: Sequence[int]) -> dict[int, MessageLines]:
-    return {index: KINDS[kind]._replace(message=index) for index, kind in enumerate(kinds)}
+    return {index: replace(KINDS[kind], message=index) for index, kind in enumerate(kinds)}
 
 
 def counts(found: Tally) -> tuple[object, ...]:
@@ -86,9 +87,9 @@ def test_of_a_large_family_the_first_words_are_looked_up_whatever_was_counted_be
 
 def test_a_message_that_is_read_in_part_is_counted_anew() -> None:
     long = MessageLines(0, "user", lines.read(message("user", "\n".join(TEXTS))))
-    rest = {index: KINDS[index]._replace(message=index) for index in range(1, 6)}
+    rest = {index: replace(KINDS[index], message=index) for index in range(1, 6)}
     before = tally({0: long, **rest})
-    short = long._replace(lines=long.lines[:2])
+    short = replace(long, lines=long.lines[:2])
 
     assert counts(tally({0: short, **rest}, before)) == counts(tally({0: short, **rest}))
     assert counts(tally({0: short, **rest})) != counts(before)

@@ -34,7 +34,10 @@ def turn(number: int) -> list[Message]:
 
 def folded(turns: list[int], memory: Memory) -> Draft:
     messages = [message("system", "You help."), *(each for number in turns for each in turn(number))]
-    messages.append(message("user", f"And what of A{len(turns) % 5:04}, what was its budget?"))
+    return folded_from([*messages, message("user", f"And what of A{len(turns) % 5:04}, what was its budget?")], memory)
+
+
+def folded_from(messages: list[Message], memory: Memory) -> Draft:
     request = chat.parse(orjson.dumps({"model": "m", "messages": messages, "pad": " " * 4096}), memory)
     assert request is not None
     return fold_conversation(
@@ -54,6 +57,20 @@ def test_a_conversation_that_grew_was_edited_or_went_on_otherwise_folds_as_one_n
     for kept, more in ((len(begun), []), *changes):
         turns = [*turns[:kept], *more]
         grown, anew = folded(turns, memory), folded(turns, Memory())
+
+        assert grown.messages == anew.messages
+        assert grown.steps == anew.steps
+
+
+def test_what_was_read_in_full_is_skimmed_once_much_follows_it() -> None:
+    def said(number: int) -> list[Message]:
+        rows = [f"Parcel {number * 100 + row} of crate {row} went to dock {row % 9}." for row in range(200)]
+        return [message("user", f"Where is parcel {number * 100 + 50}?"), message("assistant", " ".join(rows))]
+
+    memory = Memory(2**28)
+    for turns in (12, 18, 24):
+        messages = [*(each for number in range(turns) for each in said(number)), message("user", "And parcel 77?")]
+        grown, anew = folded_from(messages, memory), folded_from(messages, Memory())
 
         assert grown.messages == anew.messages
         assert grown.steps == anew.steps

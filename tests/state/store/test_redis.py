@@ -1,6 +1,7 @@
 """What can happen to a Redis server, and what it costs: a value, never a request."""
 
 import asyncio
+import re
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -11,10 +12,10 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import ReadOnlyError
 
-from gateway.state.records.base import Bounds, StoredRecord
+from gateway.state.records.base import Bounds, Query, StoredRecord
 from gateway.state.records.opening import open_log
 from gateway.state.store import open_store
-from gateway.state.store.redis import PREFIX, RedisStore
+from gateway.state.store.redis import PER_BATCH, PREFIX, RedisStore
 from tests.redis_server import BINARY, REASON, RedisServer, free_port
 from tests.state.store.conftest import PATIENCE_S
 
@@ -145,6 +146,52 @@ async def test_foreign_values_are_ignored(own_server: RedisServer, raw: Redis) -
     assert await store.get("summary", "b") is None
     assert await store.get_many("summary", ["a", "b"]) == {}
     await store.close()
+
+
+async def test_keys_of_another_type_do_not_stop_the_store(own_server: RedisServer, raw: Redis) -> None:
+    store = open_store(own_server.url, timeout_s=PATIENCE_S)
+    await store.put("summary", "a", b"words", ttl_s=HOUR_S)
+    await raw.lpush(f"{PREFIX}summary:b", b"a list")
+    for _ in range(5):
+        assert await store.get("summary", "b") is None
+    assert await store.get("summary", "a") == b"words"
+    await store.close()
+
+
+async def test_forgetting_deletes_an_index_that_has_another_type(own_server: RedisServer, raw: Redis) -> None:
+    store, log = open_store(own_server.url, timeout_s=PATIENCE_S), open_log(own_server.url, Bounds())
+    assert log is not None
+    row = StoredRecord("tf-1", time.time(), "", "m", "", "", "alice", b"a record")
+    for index in ("scope:alice", "exchanges", "exchanges-caller:alice"):
+        await raw.set(f"{PREFIX}{index}", b"not ours")
+    for caller in ("alice", None):
+        await store.forget(caller)
+        await log.forget(caller)
+    await store.put("summary", "a", b"words", ttl_s=HOUR_S, scope="alice")
+    await log.append([row])
+
+    assert await store.get("summary", "a") == b"words"
+    assert await log.find(Query()) == [("tf-1", b"a record")]
+    await log.close()
+    await store.close()
+
+
+async def test_after_lower_bounds_a_large_surplus_goes_in_small_commands(own_server: RedisServer, raw: Redis) -> None:
+    """While a server works on one command, it serves nobody else."""
+    log = open_log(own_server.url, Bounds(most=10))
+    assert log is not None
+    for start in range(0, 20_000, 1000):
+        await raw.zadd(f"{PREFIX}exchanges", {f"old-{start + n}": time.time() for n in range(1000)})
+    await raw.config_set("slowlog-log-slower-than", 0)
+    for number in range(3):
+        await log.append([StoredRecord(f"tf-{number}", time.time() + 1, "", "m", "", "", "", b"a record")])
+    shown = [entry["command"] for entry in await raw.slowlog_get(1000)]
+
+    assert await raw.zcard(f"{PREFIX}exchanges") == 10
+    assert len(await log.find(Query())) == 3
+    # The server shows 32 arguments of a command, and the number of the others.
+    assert max(int(number) for number in re.findall(rb"(\d+) more arguments", b" ".join(shown))) <= PER_BATCH
+    await log.close()
 
 
 async def test_a_full_server_drops_what_it_cannot_take(own_server: RedisServer, raw: Redis) -> None:

@@ -65,6 +65,17 @@ async def test_a_minute_that_a_clock_goes_through_twice_is_counted_anew(tmp_path
     await store.close()
 
 
+async def test_a_job_that_a_clock_ahead_claimed_is_free_when_it_is_set_back(tmp_path: Path) -> None:
+    hours = [1000.0]
+    store = SqliteStore(tmp_path / "t.db", clock=lambda: hours[0] * HOUR_S)
+    assert await store.claim("cut", ttl_s=60)
+    hours[0] -= 0.5
+    assert not await store.claim("cut", ttl_s=60)
+    hours[0] -= 500
+    assert await store.claim("cut", ttl_s=60)
+    await store.close()
+
+
 async def test_values_outlive_the_process(tmp_path: Path) -> None:
     first = at(tmp_path / "new" / "folder" / "t.db")
     await first.put("summary", "a", b"words", ttl_s=HOUR_S)
