@@ -75,6 +75,12 @@ NEXT = {
     "ja": "ありがとう。次は何をしましょうか？",
     "pt": "Obrigado. O que fazemos agora?",
     "zh": "谢谢。接下来我们做什么？",
+    "tr": "Teşekkürler. Şimdi ne yapıyoruz?",
+    "vi": "Cảm ơn. Giờ mình làm gì tiếp?",
+    "sv": "Tack. Vad gör vi nu?",
+    "id": "Terima kasih. Sekarang kita ngapain?",
+    "el": "Ευχαριστώ. Τι κάνουμε τώρα;",
+    "hu": "Köszi. Most mit csináljunk?",
 }
 """A question about nothing that was said, by language. In a language that the chat does not speak hardly anything is quoted for it, which
 leaves more room for wishes."""

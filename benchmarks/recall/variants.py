@@ -1,8 +1,9 @@
-"""The same chats and questions in other forms: with calls now and then, in the middle of a story, as an instruction.
+"""The same chats and questions in other forms: without question marks, with calls now and then, in the middle of a story, as an instruction.
 
 A fold that knows only pure chats and pure agents loses what it remembers in all that lies between.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -19,12 +20,20 @@ STORY: Final = (
     "OK, one more thing before I go to bed, it was a long day and the bus was late again, you know how that is."
 )
 MORE: Final = "I have to fill in a form tomorrow morning and I can't find my notes anywhere, they were on the desk."
+_MARKS: Final = re.compile("[?？؟¿]")
 CITIES: Final = ("Leeds", "Porto", "Ghent", "Turin")
 
 
 def plain(talk: Mapping[str, Any]) -> list[Point]:
     """Return the questions as they are."""
     return list(probes(talk))
+
+
+def without_marks(talk: Mapping[str, Any]) -> list[Point]:
+    """Return the questions as many people type them: without question marks, and beginning with a small letter."""
+    return [
+        _asked_as(point, lambda text: text[:1].lower() + _MARKS.sub("", text[1:]).rstrip()) for point in probes(talk)
+    ]
 
 
 def with_calls(talk: Mapping[str, Any]) -> list[Point]:
@@ -62,6 +71,7 @@ def as_an_instruction(talk: Mapping[str, Any]) -> list[Point]:
 
 VARIANTS: Final[Mapping[str, Callable[[Mapping[str, Any]], Sequence[Point]]]] = {
     "as they are": plain,
+    "without question marks": without_marks,
     "a call in every fifth turn": with_calls,
     "two calls after the question": while_answering,
     "in the middle of a story": in_a_story,
