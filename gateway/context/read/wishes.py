@@ -23,38 +23,72 @@ _NEGATION: Final = (
     "no not never nothing none nobody nor neither without don't doesn't didn't can't cannot won't wouldn't shouldn't mustn't isn't aren't"
     " nicht nie niemals kein keine keinen keinem keiner nichts ohne ne pas jamais rien aucun aucune sans nunca nada ningún ninguna sin não"
     " sem non mai niente senza niet nooit geen zonder inte aldrig ikke aldri не нет никогда ничего без нельзя nie nigdy bez nic"
+    " değil yok hiç asla không đừng chẳng chả cấm khỏi tidak nggak gak enggak jangan bukan tanpa δεν δε μην μη όχι ποτέ τίποτα κανείς κανένας"
+    " κανέναν χωρίς ούτε nem soha sosem senki senkinek semmi semmit nincs nélkül nikdy nikomu nikdo žádný žádná žádné žádnou není nu"
+    " niciodată nimic nimeni fără nici niciun nicio ні ніколи нічого ніхто нікому немає нема жодного ei älä ikinä koskaan mitään ilman"
+    " kenellekään ingen intet ingenting uden uten inget inga utan לא אל אין בלי אף כלום نه هیچ هیچ‌وقت نباید بدون هیچی"
 )
 _ALL_TIMES: Final = (
     "always only ever every everything everyone everybody any anything anyone anybody all each whenever whatever whoever wherever usually"
     " throughout immer stets nur jede jeder jedes jeden jedem alle allen alles künftig grundsätzlich überhaupt toujours seulement chaque tout"
     " toute tous toutes désormais dorénavant siempre solo sólo cada todo toda todos todas sempre soltanto ogni tutto tutti só apenas altijd"
     " alleen alltid bara varje всегда только каждый каждую каждое все всё лишь zawsze tylko każdy wszystko"
+    " hep daima sadece yalnızca bütün tüm herkes luôn mọi toàn chỉ mỗi selalu setiap semua cuma hanya tiap seluruh πάντα κάθε όλα όλοι όλες"
+    " μόνο mindig minden mindenki mindenhol csak vždy vždycky každý každé každou všechno všichni všude jen jenom pouze mereu întotdeauna"
+    " orice fiecare toate toți doar numai завжди кожен кожного всі лише тільки всюди щоразу aina kaikki vain vaan altid kun hver hvert alla"
+    " endast תמיד כל רק הכול همیشه هر همه فقط"
 )
 _DUTY: Final = (
     "must should shall ought need needs have let please keep leave make prefer rather instead avoid remember stop want like okay may can could"
     " would will muss müssen musst soll sollen sollst sollte darf dürfen bitte lass lieber statt kannst könntest möchte will mag dois doit"
     " devez faut veux voudrais préfère plutôt peux pouvez évite debe debes debo quiero prefiero puedes podrías evita favor deve devi voglio"
     " preferisco puoi pode quero prefiro moet wil graag kun должен должна надо нужно можно хочу пожалуйста лучше muszę proszę chcę wolę"
+    " lütfen lazım gerek olsun şart mutlaka kesinlikle istiyorum phải hãy nhớ nên cần xin muốn nhé harus tolong mohon wajib boleh perlu usah"
+    " biar πρέπει ας θέλω παρακαλώ μπορείς χρειάζεται kell kérlek kérem legyen szeretném tessék muszáj szabad inkább musí musím prosím chci"
+    " ať smí nesmí můžeš raději radši trebuie vreau rog poți треба мусить повинен прошу можна можеш краще хай нехай pitää täytyy saa pakko"
+    " haluan kiitos mieluummin skal må vil gerne helst husk ska måste får vill tack צריך חייב חייבת רוצה בבקשה אפשר باید لطفا می‌خوام حتما"
 )
 _STORY: Final = (
     "was were had did been went came said told got took gave asked thought knew made found saw left sat ran yesterday ago last today tonight"
     " tomorrow war waren hatte hatten wurde wurden hat haben habe hab gestern heute morgen letzte vorhin gerade était étaient avait ai été"
     " hier aujourd'hui demain fue era estaba había ayer hoy mañana ha è era ieri oggi domani foi ontem hoje amanhã gisteren vandaag был была"
     " было были вчера сегодня завтра сказал сказала"
+    " dün bugün yarın đã hôm kemarin tadi besok χτες χθες σήμερα αύριο ήταν είχε είχα volt voltam tegnap holnap lett byl byla bylo byli včera"
+    " dnes zítra fost mâine azi був була було були вчора учора сьогодні oli olin eilen tänään huomenna havde blev hadde ble hade igår idag"
+    " imorgon היה הייתי אתמול מחר היום بود دیروز فردا امروز شد"
 )
 _THIRD_PERSON: Final = (
     "he she they him her them his their er sie ihm ihn ihr ihre seine il elle ils elles lui leur él ella ellos ellas su sus lei lui loro ele"
     " ela eles hij zij ze haar hem он она они его её ее их ему ей им"
+    " onu ona onun nó họ ấy mereka αυτός εκείνος ő neki jeho její ea він вона вони його її hän han hun hon honom henne הוא היא הם اون او"
 )
 _CONDITION: Final = (
     "if when before unless until once wenn falls bevor sobald solange bis si quand avant cuando antes hasta se quando prima fino als wanneer"
     " voordat если когда пока до прежде jeśli kiedy gdy"
+    " eğer önce kadar nếu khi trước kalau jika sebelum αν όταν πριν μέχρι amikor mielőtt amíg előtt když pokud než dokud kdyby dacă când"
+    " înainte până якщо коли доки поки перш jos kun ennen hvis når før när innan förrän אם לפני עד اگه اگر وقتی قبل"
 )
 _CHANGE: Final = (
     "again back anymore longer now forget after doch wieder mehr jetzt sofort vergiss finalement maintenant oublie encore ya ahora olvida"
     " vuelve adesso più dimentica agora mais теперь больше уже снова опять забудь"
+    " artık yine tekrar şimdi yeniden lại nữa rồi thôi sekarang lagi sudah udah balik πια πάλι τώρα ξανά τελικά már megint újra mégis többé"
+    " už zase teď znovu iar acum nou вже знову тепер більше taas enää nyt nykyään længere igjen nå lenger längre עכשיו שוב כבר دیگه دوباره"
+    " الان"
 )
-_NAMING: Final = "call called name everyone heiße nenn nennen heisse name appelle nom appelez llamo llama llámame nombre chiamo chiamami nome зовут зови"
+_NAMING: Final = (
+    "call called name everyone heiße nenn nennen heisse name appelle nom appelez llamo llama llámame nombre chiamo chiamami nome зовут зови"
+    " adım derler hitap gọi tên xưng panggil nama λένε λέγε όνομα hívj hív szólíts říkej říkají jmenuju cheamă zice називай кличе звати kutsu"
+    " kutsuu kald hedder kall heter kalla קוראים תקראי صدا"
+)
+_TO_OTHER: Final = (
+    " seni sende senin bạn cậu kamu anda kau σου σε εσύ εσένα σας neked téged veled ön önnek ty tě tobě tebe vám îți ție tine ти тебе тобі"
+    " вам вас твій sinä sinun sinulle sinut dig dine deg ditt dina אתה לך שלך تو شما"
+)
+_OF_SELF: Final = (
+    " benim bana beni bende bizim bize tôi mình tớ saya aku gue kami εγώ μου μας εμένα én engem nekem velem nálunk já mě mně můj moje nám mie"
+    " îmi mă meu mea мене мені мій моя мої ми нас нам minä minun minua minulle minut mä meillä meidän mig vores meg mitt oss אני לי שלי אותי"
+    " אנחנו منو"
+)
 _CLASSES: Final = (
     (frozenset(_NEGATION.split()), weights.NEGATION, re.compile("不|别|別|没|無|ない|ません")),
     (
@@ -67,8 +101,8 @@ _CLASSES: Final = (
         weights.DUTY,
         re.compile("要|得|应该|请|能|想|就|给我|帮我|吧|ください|べき|ほしい|たい"),
     ),
-    (OTHER, weights.TO_OTHER, re.compile("你|您|あなた|君")),
-    (SELF, weights.OF_SELF, re.compile("我|私|僕|俺")),
+    (OTHER | frozenset(_TO_OTHER.split()), weights.TO_OTHER, re.compile("你|您|あなた|君")),
+    (SELF | frozenset(_OF_SELF.split()), weights.OF_SELF, re.compile("我|私|僕|俺")),
     (frozenset(_STORY.split()), weights.STORY, re.compile("了|过|昨|今天|明天|した|だった|昨日|今日")),
     (frozenset(_THIRD_PERSON.split()), weights.THIRD_PERSON, re.compile("他|她|它|彼")),
     (frozenset(_CONDITION.split()), weights.CONDITION, re.compile("如果|要是|的时候|以前|之前|なら|たら|時")),
