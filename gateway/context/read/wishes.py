@@ -141,6 +141,12 @@ _REVOKING_PHRASES: Final = (
     "теперь", "отныне", "передумала?", "teraz", "już", "znowu", "znów", "jednak", "zapomnij", "weer", "niet meer", "toch", "vergeet", "voortaan",
     "igen", "inte längre", "glöm", "artık", "tekrar", "yine", "unut", "vazgeçtim", "[وف]?(?:هلأ|هلق|الآن|الان|خلص|انسى?|رجعت?|بطلت?|من اليوم)",
     "עכשיו", "שוב", "יותר לא", "अब", "फिर से", "भूल",
+    "yeniden", "gerek kalmadı", "boş ver", "không .{1,20} nữa", "không cần", "khỏi", "quên", "đổi ý", "rồi", "hết", "lagi", "sudah", "udah", "lupakan",
+    "nggak usah", "gak usah", "tidak usah", "nggak perlu", "tidak perlu", "πια", "πάλι", "ξανά", "ξέχνα", "τελικά", "τέρμα", "már", "újra", "megint",
+    "mégis", "többé", "felejtsd", "mostantól", "ezentúl", "už", "zase", "znovu", "zapomeň", "nakonec", "odteď", "nu mai", "din nou", "iar", "uită",
+    "de acum", "înapoi", "знову", "вже", "більше не", "тепер", "відтепер", "taas", "enää", "nykyään", "sittenkin", "unohda", "tästä lähtien",
+    "længere", "ikke .{1,20} mere", "glem", "alligevel", "fra nu af", "igjen", "lenger", "likevel", "fra nå av", "längre", "numera", "ändå",
+    "från och med nu", "כבר", "دیگه", "دوباره",
 )  # fmt: skip
 """Patterns of phrases by which people take something back (*no longer*, *take that back*); each begins with a whole word. The words of
 `_CHANGE` are only one of the classes of words of wishes."""
