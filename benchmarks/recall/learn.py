@@ -1,6 +1,7 @@
 """Learn which words suggest a standing wish, or the revocation of one: ``python -m benchmarks.recall.learn [--write]``.
 
-The model is logistic regression with a penalty, trained in one fixed order.
+The model is logistic regression with a penalty, trained in one fixed order: first on most sentences, then on those of `LATER_LANGUAGES`.
+The second training only weighs words that the first one did not see.
 
 Training data: the sentences in ``sentences/``, which were written for this. A row begins with ``+`` for a wish, ``~`` for a sentence that
 revokes a wish, ``-`` for any other sentence. Each sentence is used once alone and once joined with other sentences, as people write them.
@@ -31,6 +32,9 @@ the pairs correctly, and 88 % without them."""
 WEIGHTS = Path(str(learned.__file__)).with_name("learned.txt")
 LANGUAGES_WITHOUT_SPACES = ("ja", "zh")
 """Languages whose sentences are joined without a space."""
+LATER_LANGUAGES = frozenset("cs da el fa fi he hu id no ro th uk vi".split())
+"""Languages that are learned after the others, so that they change nothing in the others. Learned with the others, they cost the
+held-out chats one wish in a hundred."""
 ROUNDS = 20
 """Passes over the training data."""
 LEARNING_RATE = 0.5
@@ -110,10 +114,16 @@ def known_features(given: Sequence[Sentence]) -> frozenset[Feature]:
     return frozenset(one for one in count if isinstance(one, str) or count[one] > 1)
 
 
-def fit(given: Iterable[tuple[str, bool]], cue_points: Callable[[str], float], known: frozenset[Feature]) -> Model:
+def fit(
+    given: Iterable[tuple[str, bool]],
+    cue_points: Callable[[str], float],
+    known: frozenset[Feature],
+    *,
+    has_bias: bool = True,
+) -> Model:
     """Fit a model of the known features to labelled texts, by stochastic gradient descent with AdaGrad.
 
-    The model adds to the points that ``cue_points`` gives a text without learning.
+    The model adds to the points that ``cue_points`` gives a text without learning. Without a bias, it is 0.
     """
     rows = [([one for one in features_of(text) if one in known], is_one, cue_points(text)) for text, is_one in given]
     weights: dict[Feature, float] = {}
@@ -126,7 +136,8 @@ def fit(given: Iterable[tuple[str, bool]], cue_points: Callable[[str], float], k
             total = score + bias + sum([weights.get(one, 0.0) for one in features])
             error = 1 / (1 + exp(-max(min(total, 30.0), -30.0))) - is_one
             squared_bias_slopes += error * error
-            bias -= LEARNING_RATE * error / sqrt(squared_bias_slopes)
+            if has_bias:
+                bias -= LEARNING_RATE * error / sqrt(squared_bias_slopes)
             for one in features:
                 weight = weights.get(one, 0.0)
                 slope = error + PENALTY * weight
@@ -138,11 +149,26 @@ def fit(given: Iterable[tuple[str, bool]], cue_points: Callable[[str], float], k
 def learn(given: Sequence[Sentence], changes: Sequence[Sentence], requests: Sequence[str]) -> tuple[Model, Model]:
     """Return the model of wishes and the model of revocations. For the first, a revocation counts as a wish."""
     return (
-        fit(labelled_texts(given, requests, "+~"), wish_cue_points, known_features(given)),
-        fit(
-            labelled_texts([*given, *changes], requests, "~"), revocation_cue_points, known_features([*given, *changes])
-        ),
+        fit_in_two_steps(given, requests, "+~", wish_cue_points),
+        fit_in_two_steps([*given, *changes], requests, "~", revocation_cue_points),
     )
+
+
+def fit_in_two_steps(
+    given: Sequence[Sentence], requests: Sequence[str], signs: str, cue_points: Callable[[str], float]
+) -> Model:
+    """Fit a model of the labels in ``signs``. `LATER_LANGUAGES` only weigh features that no other language has."""
+    first = [one for one in given if one.language not in LATER_LANGUAGES]
+    later = [one for one in given if one.language in LATER_LANGUAGES]
+    model = fit(labelled_texts(first, requests, signs), cue_points, known_features(first))
+    seen = {feature for one in first for feature in features_of(one.text)}
+    added = fit(
+        labelled_texts(later, (), signs),
+        lambda text: total_points(model, cue_points, text),
+        known_features(later) - seen,
+        has_bias=False,
+    )
+    return Model(model.weights | added.weights, model.bias)
 
 
 def labelled_texts(given: Sequence[Sentence], requests: Sequence[str], signs: str) -> list[tuple[str, bool]]:
