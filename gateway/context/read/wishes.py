@@ -80,15 +80,16 @@ _NAMING: Final = (
     " adım derler hitap gọi tên xưng panggil nama λένε λέγε όνομα hívj hív szólíts říkej říkají jmenuju cheamă zice називай кличе звати kutsu"
     " kutsuu kald hedder kall heter kalla קוראים תקראי صدا"
 )
-_TO_OTHER: Final = (
-    " seni sende senin bạn cậu kamu anda kau σου σε εσύ εσένα σας neked téged veled ön önnek ty tě tobě tebe vám îți ție tine ти тебе тобі"
+_MORE_OTHER_WORDS: Final = (
+    "seni sende senin bạn cậu kamu anda kau σου σε εσύ εσένα σας neked téged veled ön önnek ty tě tobě tebe vám îți ție tine ти тебе тобі"
     " вам вас твій sinä sinun sinulle sinut dig dine deg ditt dina אתה לך שלך تو شما"
 )
-_OF_SELF: Final = (
-    " benim bana beni bende bizim bize tôi mình tớ saya aku gue kami εγώ μου μας εμένα én engem nekem velem nálunk já mě mně můj moje nám mie"
+_MORE_SELF_WORDS: Final = (
+    "benim bana beni bende bizim bize tôi mình tớ saya aku gue kami εγώ μου μας εμένα én engem nekem velem nálunk já mě mně můj moje nám mie"
     " îmi mă meu mea мене мені мій моя мої ми нас нам minä minun minua minulle minut mä meillä meidän mig vores meg mitt oss אני לי שלי אותי"
     " אנחנו منو"
 )
+"""*I* and *my* of languages that `SELF` does not have. Questions are read with that, so these words change nothing in questions."""
 _CLASSES: Final = (
     (frozenset(_NEGATION.split()), weights.NEGATION, re.compile("不|别|別|没|無|ない|ません")),
     (
@@ -101,8 +102,8 @@ _CLASSES: Final = (
         weights.DUTY,
         re.compile("要|得|应该|请|能|想|就|给我|帮我|吧|ください|べき|ほしい|たい"),
     ),
-    (OTHER | frozenset(_TO_OTHER.split()), weights.TO_OTHER, re.compile("你|您|あなた|君")),
-    (SELF | frozenset(_OF_SELF.split()), weights.OF_SELF, re.compile("我|私|僕|俺")),
+    (OTHER | frozenset(_MORE_OTHER_WORDS.split()), weights.TO_OTHER, re.compile("你|您|あなた|君")),
+    (SELF | frozenset(_MORE_SELF_WORDS.split()), weights.OF_SELF, re.compile("我|私|僕|俺")),
     (frozenset(_STORY.split()), weights.STORY, re.compile("了|过|昨|今天|明天|した|だった|昨日|今日")),
     (frozenset(_THIRD_PERSON.split()), weights.THIRD_PERSON, re.compile("他|她|它|彼")),
     (frozenset(_CONDITION.split()), weights.CONDITION, re.compile("如果|要是|的时候|以前|之前|なら|たら|時")),

@@ -43,6 +43,15 @@ UNSEEN = [
     ("Skriv aldrig längre än fem rader.", "Hon skrev fem brev igår."),
     ("Sempre me avise antes de comprar qualquer coisa.", "Ele comprou um carro ontem."),
     ("Bana asla toplantı koyma cuma günü.", "Cuma günü pazara gittik."),
+    ("Đừng bao giờ gợi ý phim kinh dị cho tôi.", "Hôm qua nó xem phim kinh dị."),
+    ("Jangan pernah tawarkan saya penerbangan malam.", "Kemarin dia naik kereta malam."),
+    ("Μη μου προτείνεις ποτέ ταινίες τρόμου.", "Χτες είδαν μια ταινία τρόμου."),
+    ("Soha ne ajánlj nekem horrorfilmet.", "Tegnap horrorfilmet néztek."),
+    ("Nikdy mi nenabízej noční lety.", "Včera letěla v noci do Říma."),
+    ("Nu-mi propune niciodată filme de groază.", "Ieri au văzut un film de groază."),
+    ("Ніколи не пропонуй мені нічних рейсів.", "Учора вона була в кіно."),
+    ("Älä ikinä ehdota minulle kauhuelokuvia.", "Eilen hän katsoi kauhuelokuvan."),
+    ("Foreslå mig aldrig film med gys i.", "I går så hun en gyser."),
 ]
 """Wishes and stories about the same, none of which the weights were learned from. All stay in the table, told or not."""
 
@@ -55,7 +64,7 @@ def points(sentence: str) -> float:
 def test_most_wishes_in_unseen_words_are_told_from_stories() -> None:
     told = [points(wish) > points(story) + 1 for wish, story in UNSEEN]
 
-    assert sum(told) >= 14
+    assert sum(told) >= 23
 
 
 REVOKED = [
@@ -66,6 +75,14 @@ REVOKED = [
     ("Ya no hace falta que escribas tan corto.", "La carta era corta."),
     ("Oublie la limite de prix, on a plus d'argent.", "Le prix était affiché."),
     ("不用再提醒我了", "他昨天提醒过我"),
+    ("Không cần nhắc tôi uống nước nữa.", "Bà tôi uống nước chè."),
+    ("Nggak usah ingatkan saya minum lagi.", "Nenek minum teh di teras."),
+    ("Δεν χρειάζεται πια να μου θυμίζεις το νερό.", "Η γιαγιά πίνει νερό."),
+    ("Már nem kell emlékeztetned a vízre.", "A nagyi vizet iszik."),
+    ("Už mi nemusíš připomínat vodu.", "Babička pije vodu."),
+    ("Nu mai e nevoie să-mi amintești de apă.", "Bunica bea apă."),
+    ("Більше не треба нагадувати мені про воду.", "Бабуся п'є воду."),
+    ("Ei sinun enää tarvitse muistuttaa vedestä.", "Mummo juo vettä."),
 ]
 """Sentences that take something back, and others with the same words, none of which the weights were learned from."""
 
@@ -75,7 +92,7 @@ def test_most_sentences_that_take_something_back_are_told_from_others() -> None:
         wish_cues(sentence_of(one)).revocation > wish_cues(sentence_of(other)).revocation + 1 for one, other in REVOKED
     ]
 
-    assert sum(told) >= 5
+    assert sum(told) >= 13
 
 
 def test_what_takes_a_wish_back_comes_before_the_wishes_even_if_it_shares_no_word_with_them() -> None:
@@ -106,7 +123,7 @@ def test_scripts_of_all_kinds_and_numbers_have_features() -> None:
 
 
 def test_the_learned_weights_are_whole_and_bounded() -> None:
-    assert 5_000 < len(learned.WEIGHTS) < 25_000  # 100 bytes of memory each
+    assert 5_000 < len(learned.WEIGHTS) < 30_000  # 100 bytes of memory each
     assert learned.EDGE in learned.WEIGHTS
     assert all(abs(both.real) < 100 and abs(both.imag) < 100 for both in learned.WEIGHTS.values())
 
