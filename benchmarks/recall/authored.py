@@ -77,7 +77,7 @@ SETS: Final = (
     Authored(
         "chats in more languages", "languages_more", Kind.CHAT,
         "Six more: Turkish, Vietnamese, Swedish, Indonesian, Greek, Hungarian, hardly a question with its mark. Question words of these languages were"
-        " added with the questions in view.",
+        " added with the questions in view. How their wishes are learned was chosen by its figures, without a look at the wishes.",
     ),
     Authored(
         "chats between friends", "friends", Kind.CHAT,
