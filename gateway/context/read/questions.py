@@ -55,9 +55,7 @@ _INVERTED: Final = re.compile(
 """An English question behind another clause: *if I get locked out where did I put the key*."""
 _OTHER_MARK: Final = re.compile(r"[.!。！]\W*$")
 """Who types a full stop would type a question mark, too."""
-_REMARK: Final = re.compile(
-    r"(?:what an? |(?:when|where|what|how|while) (?:i|we|he|she|they|it|you|my|our|the|this|that)\b)", re.I
-)
+_REMARK: Final = re.compile(r"(?:what an? |(?:when|where|what|how|while) (?:i|we|he|she|they|it|you|my|our|the|this|that)\b)", re.I)
 """Beginnings of English exclamations and of clauses that are no questions: *when I was nineteen we had no car*."""
 _DENSE: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 """Characters of Chinese, Japanese and Korean. Each says as much as two letters or more."""
