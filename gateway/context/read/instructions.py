@@ -8,7 +8,13 @@ import re
 from typing import Final
 
 from gateway.context.read.familiar import speaks_of_speaker, tokens_of
-from gateway.context.read.questions import SENTENCE, SHORT_QUESTION_CHARACTERS, asks, asks_to_be_told
+from gateway.context.read.questions import (
+    SENTENCE,
+    SHORT_QUESTION_CHARACTERS,
+    asks,
+    asks_to_be_told,
+    unmarked_question_at_end,
+)
 from gateway.context.read.subject import names_a_subject
 
 _VERB_WORDS: Final = (
@@ -84,7 +90,7 @@ def request_in(text: str) -> str:
     if len(text) <= SHORT_QUESTION_CHARACTERS and instructs(text):
         return text.strip()
     found = [sentence for sentence in SENTENCE.findall(text) if asks(sentence) or instructs(sentence)]
-    return " ".join(found).strip()
+    return " ".join(found).strip() or unmarked_question_at_end(text)
 
 
 def is_errand(text: str) -> bool:
