@@ -117,8 +117,10 @@ QUESTIONS = {
     "held_out_final": {0.25: 0.80, 0.10: 0.70},
     "held_out_fifth": {0.25: 0.78, 0.10: 0.66},
     "held_out_sixth": {0.25: 0.78, 0.10: 0.70},
+    "held_out_seventh": {0.5: 0.84, 0.25: 0.82, 0.10: 0.68, 0.05: 0.60},
     "languages": {0.25: 0.85, 0.10: 0.78, 0.05: 0.64},
     "languages_held_out": {0.5: 0.85, 0.25: 0.80, 0.10: 0.68, 0.05: 0.57},
+    "languages_more": {0.5: 0.83, 0.25: 0.76, 0.10: 0.66, 0.05: 0.52},
     "friends": {0.25: 0.75, 0.10: 0.68, 0.05: 0.54},
     "friends_held_out": {0.25: 0.75, 0.10: 0.68, 0.05: 0.54},
     "documents": {0.5: 0.93, 0.25: 0.88, 0.10: 0.78, 0.05: 0.65},
@@ -127,13 +129,14 @@ QUESTIONS = {
     "coding_agents_held_out": {0.5: 0.96, 0.25: 0.94, 0.10: 0.92, 0.05: 0.79},
     "research_agents": {0.5: 0.91, 0.25: 0.89, 0.10: 0.79, 0.05: 0.66},
     "research_agents_held_out": {0.5: 0.88, 0.25: 0.89, 0.10: 0.77, 0.05: 0.66},
-    "work_agents_held_out": {0.5: 0.95, 0.25: 0.94, 0.10: 0.85, 0.05: 0.78},
+    "work_agents": {0.5: 0.95, 0.25: 0.94, 0.10: 0.86, 0.05: 0.79},
+    "work_agents_held_out": {0.5: 0.95, 0.25: 0.94, 0.10: 0.84, 0.05: 0.76},
     "service": {0.5: 0.95, 0.25: 0.94, 0.10: 0.72, 0.05: 0.36},
     "service_held_out": {0.5: 0.96, 0.25: 0.96, 0.10: 0.72, 0.05: 0.44},
 }
 """By set and share of the history, the least share of what questions need that is found. Without the rules for their kind of conversation, coding
 agents had 85, 69, 72 and 62 %, research agents 86, 78 and 81 %, service 48, 41, 14 and 9 %, of one set or the other. Russian, Korean and Arabic had 89, 75, 62 and 51 % before
-their words were read as these languages need it."""
+their words were read as these languages need it. Before questions without question marks were recognised, the sets of more languages had 51, 33, 14 and 13 %."""
 
 
 def set_named(file: str) -> Authored:
@@ -149,6 +152,22 @@ def test_questions_find_what_they_need(file: str) -> None:
         for budget in QUESTIONS[file]
     }
     assert all(found[budget] >= least for budget, least in QUESTIONS[file].items()), found
+
+
+@pytest.mark.parametrize(
+    "file", ["held_out_fifth", "held_out_sixth", "languages", "languages_held_out", "service", "service_held_out"]
+)
+def test_a_question_without_its_mark_finds_what_one_with_it_finds(file: str) -> None:
+    """At a quarter of the history, 31 to 80 % were found before, of 83 to 100 % with marks."""
+    marked, unmarked = [
+        statistics.mean(
+            needed.found(point, recall.at_budget(point.request, 0.25))
+            for talk in set_named(file).talks
+            for point in variants.VARIANTS[form](talk)
+        )
+        for form in ("as they are", "without question marks")
+    ]
+    assert unmarked >= 0.94 * marked
 
 
 def test_every_set_has_bars() -> None:
@@ -229,6 +248,7 @@ def test_a_coding_agent_keeps_the_wishes_of_its_developer(sessions: Authored, as
     ("form", "least"),
     [
         ("as they are", (0.55, 0.70, 0.82)),
+        ("without question marks", (0.50, 0.62, 0.76)),
         ("a call in every fifth turn", (0.50, 0.68, 0.78)),
         ("two calls after the question", (0.50, 0.68, 0.78)),
         ("in the middle of a story", (0.40, 0.62, 0.65)),
@@ -257,10 +277,10 @@ def test_instructions_find_what_they_need_and_everyday_messages_get_few_quotes(
     374 tokens."""
     said = [each for each in instructed.instructions() if each.held_out]
     folds = [(each, recall.at_budget_of(each.point, budget)) for each in said]
-    needing = [needed.found(each.point, out) for each, out in folds if each.form != instructed.EVERYDAY]
+    needing = [needed.found(each.point, out) for each, out in folds if each.point.remarks]
     everyday = [instructed.quoted_tokens(out) for each, out in folds if each.form == instructed.EVERYDAY]
 
-    assert (len(needing), len(everyday)) == (36, 35)
+    assert (len(needing), len(everyday)) == (48, 36)
     assert statistics.mean(needing) >= least
     assert statistics.mean(everyday) <= most
 

@@ -3,7 +3,7 @@
     python -m benchmarks.recall.instructed
 
 `instructions.jsonl` has both kinds: instructions, questions in stories and instructions beside pasted text, each with the remarks that it
-needs, and everyday messages that need nothing of what was said. Rules were chosen on those about the six recorded chats (set ``chats``);
+needs, and everyday messages and general questions that need nothing of what was said. Rules were chosen on those about the six recorded chats (set ``chats``);
 the others are held out.
 """
 
@@ -23,7 +23,9 @@ BUDGETS: Final = (0.02, 0.05, 0.10, 0.25, 0.50)
 CHOSEN_ON: Final = "chats"
 """The set on which rules were chosen. It is not in the repository."""
 EVERYDAY: Final = "everyday"
-"""The form of messages that need nothing of what was said."""
+"""The form of instructions that need nothing of what was said."""
+GENERAL: Final = "general"
+"""The form of questions that need nothing of what was said: they are about the world."""
 
 
 class Instruction(NamedTuple):
@@ -32,7 +34,7 @@ class Instruction(NamedTuple):
     held_out: bool
     form: str
     point: Point
-    """The request with it. Its remarks are what it needs: none for an everyday message."""
+    """The request with it. Its remarks are what it needs: none for an everyday message or a general question."""
 
 
 def instructions() -> list[Instruction]:
@@ -66,7 +68,7 @@ def main() -> None:
                 continue
             folds = {budget: [at_budget_of(point, budget) for point in points] for budget in BUDGETS}
             quoted = [statistics.mean(map(quoted_tokens, folds[budget])) for budget in BUDGETS]
-            if form != EVERYDAY:
+            if form not in {EVERYDAY, GENERAL}:
                 shares = [statistics.mean(map(found, points, folds[budget])) for budget in BUDGETS]
                 print(
                     f"{label:10}{form:12}{len(points):4}  {'needed, found':16}" + "".join(f"{x:8.1%}" for x in shares)

@@ -14,7 +14,7 @@ from gateway.context.choose.lookup import distinguishes, pinned_factor
 from gateway.context.choose.salience import salience
 from gateway.context.read.familiar import familiar_words, speaks_of_speaker
 from gateway.context.read.instructions import is_about_what_is_at_hand, is_errand
-from gateway.context.read.questions import asks
+from gateway.context.read.questions import wants_to_know
 from gateway.context.read.words import Word, words
 from gateway.context.weigh.line_pool import LinePool
 from gateway.context.weights import FAMILY_WORD
@@ -40,7 +40,7 @@ def need(pool: LinePool, instruction: str, pinned_words: Collection[str] = ()) -
         # Some message has each of the words, so only what is more than one of them counts.
         + max(found.most_together() - 1.0, 0.0)
         + (OF_SPEAKER if speaks_of_speaker(instruction) else 0.0)
-        + (OF_QUESTION if asks(instruction) and not is_errand(instruction) else 0.0)
+        + (OF_QUESTION if wants_to_know(instruction) and not is_errand(instruction) else 0.0)
         + (AT_HAND if is_about_what_is_at_hand(instruction) else 0.0)
     )
 

@@ -8,7 +8,13 @@ import re
 from typing import Final
 
 from gateway.context.read.familiar import speaks_of_speaker, tokens_of
-from gateway.context.read.questions import SENTENCE, asks, asks_to_be_told
+from gateway.context.read.questions import (
+    SENTENCE,
+    SHORT_QUESTION_CHARACTERS,
+    asks,
+    asks_to_be_told,
+    unmarked_question_at_end,
+)
 from gateway.context.read.subject import names_a_subject
 
 _VERB_WORDS: Final = (
@@ -29,13 +35,13 @@ _VERB_WORDS: Final = (
 _VERBS: Final = frozenset(_VERB_WORDS.split())
 """Verbs at the beginning of instructions to an assistant: to write, make or look for something."""
 _VERBS_WITH_OBJECT_WORDS: Final = (
-    "make list plan fill sum put turn add note sort collect gather answer reply check fix correct set mach mache plan plane such suche list liste fass"
+    "make list plan fill sum put turn add note sort collect gather answer reply check fix correct set do email text message mach mache plan plane such suche list liste fass"
     " fasse stell stelle schick schicke setz setze trag trage fais haz maak"
 )
 _VERBS_WITH_OBJECT: Final = frozenset(_VERBS_WITH_OBJECT_WORDS.split())
 """Verbs that are an instruction if one of `_OBJECTS` follows. *List of movements* is none."""
 _OBJECTS_WORDS: Final = (
-    "me us it them him her this that these a an the my our your all what everything up in out to down together mal mir uns ihm ihr ein eine einen das"
+    "me us to it them him her this that these a an the my our your all what everything up in out to down together mal mir uns ihm ihr ein eine einen das"
     " die den alles mein meine meinen moi une un la le les una el las los een het de"
 )
 _OBJECTS: Final = frozenset(_OBJECTS_WORDS.split())
@@ -79,9 +85,12 @@ def instructs(text: str) -> bool:
 
 
 def request_in(text: str) -> str:
-    """Return the sentences of a message that ask or instruct; empty when none does."""
+    """Return the sentences of a message that ask or instruct; empty when none does. If a short message instructs, all of it says what is to be
+    done."""
+    if len(text) <= SHORT_QUESTION_CHARACTERS and instructs(text):
+        return text.strip()
     found = [sentence for sentence in SENTENCE.findall(text) if asks(sentence) or instructs(sentence)]
-    return " ".join(found).strip()
+    return " ".join(found).strip() or unmarked_question_at_end(text)
 
 
 def is_errand(text: str) -> bool:

@@ -15,7 +15,7 @@ _FIRST_WORDS: Final = (
     # Swedish, Danish, Norwegian
     " vem vems vad vart varifrån när varför hur vilken vilket vilka hvem hva hvad hvor hvornår når hvorfor hvordan hvilken hvilket hvilke"
     # French, Spanish, Portuguese, Italian, Romanian; many people leave the accents out
-    " quoi quand où pourquoi comment lequel laquelle lesquels"
+    " quoi quand où pourquoi lequel laquelle lesquels"
     " quién quiénes quien qué cuándo cuando dónde donde adónde cuánto cuánta cuántos cuántas cuanto cuanta cuantos cuantas cuál cuáles cual cuales cómo"
     " qui quem quando onde aonde quanto quanta quantos quantas qual quais cadê"
     " chi dove dov quanti quante quale quali când unde cât câte câți câtă"
@@ -35,12 +35,12 @@ _FIRST_WORDS: Final = (
 )
 _FIRST: Final = frozenset(_FIRST_WORDS.split())
 """Words that ask as the first or second word of a clause: *at which*, *seit wann*."""
-_VERY_FIRST: Final = frozenset(["was", "var", "que", "qu", "che", "cosa", "como", "porque", "perché", "perchè"])
-"""Words that ask only as the first one, or behind a preposition: German *was* and Swedish *var* are other words in English and Norwegian, and the others
-join clauses."""
-_BEFORE: Final = frozenset(
-    ["a", "à", "da", "de", "di", "do", "con", "com", "em", "en", "in", "o", "para", "per", "por", "pour", "sur"]
-)
+_VERY_FIRST_WORDS: Final = "was var comment que qu che cosa como porque perché perchè"
+_VERY_FIRST: Final = frozenset(_VERY_FIRST_WORDS.split())
+"""Words that ask only as the first one, or behind a preposition. German *was*, Swedish *var* and French *comment* are other words in English and
+Norwegian, and the others join clauses."""
+_BEFORE_WORDS: Final = "a à da de di do con com em en in o para per por pour sur"
+_BEFORE: Final = frozenset(_BEFORE_WORDS.split())
 """Prepositions and articles before these: *em que dia*, *in che data*, *o que*."""
 _ANYWHERE_WORDS: Final = (
     # Spoken French, Russian, Greek, Turkish, Vietnamese, Indonesian, Swahili
@@ -53,28 +53,8 @@ _ANYWHERE_WORDS: Final = (
     " چه چی چیه چیست کجا کجاست چند چقدر چرا چطور کدام کدوم کون کیا کب کہاں کتنا کتنے کتنی کیوں کیسے"
 )
 _ANYWHERE: Final = frozenset(_ANYWHERE_WORDS.split())
-_LAST: Final = frozenset(
-    [
-        "combien",
-        "quoi",
-        "quand",
-        "où",
-        "comment",
-        "pourquoi",
-        "quel",
-        "quelle",
-        "mı",
-        "mi",
-        "mu",
-        "mü",
-        "không",
-        "hông",
-        "chưa",
-        "à",
-        "ma",
-        "ba",
-    ]
-)
+_LAST_WORDS: Final = "quoi quand où comment pourquoi mı mi mu mü không hông chưa"
+_LAST: Final = frozenset(_LAST_WORDS.split())
 """Words that ask as the last one: in spoken French (*c'était quand*), and particles of Turkish and Vietnamese."""
 _UNSPACED: Final = re.compile(
     "(?:什么|什麼|谁|誰|怎么|怎麼)(?![都也怕])|啥|哪|(?<!好)[几幾][号號点點个個次岁歲天年月袋块塊本杯瓶家间間张張条條件种種位层層楼樓元斤米度分]|多少|多久|多大|到底|([\u4e00-\u9fff])[不没沒]\1|何[时時人日月年回個枚をがでにのとて]|[吗嗎呢][。…~～ ]*$"

@@ -4,6 +4,7 @@ By the form of any text:
 
 - `asks`: it has a question mark at an end.
 - `asks_to_be_told`: it begins like a question or with *tell me*, with or without a mark.
+- `is_unmarked_question`: it is short, and has the form of a question without its mark.
 
 Of a whole message:
 
@@ -55,8 +56,11 @@ _INVERTED: Final = re.compile(
 """An English question behind another clause: *if I get locked out where did I put the key*."""
 _OTHER_MARK: Final = re.compile(r"[.!。！]\W*$")
 """Who types a full stop would type a question mark, too."""
-_REMARK: Final = re.compile(r"(?:what an? |(?:when|where|what|how|while) (?:i|we|he|she|they|it|you|my|our|the|this|that)\b)", re.I)
+_REMARK: Final = re.compile(
+    r"(?:what an? |(?:when|where|what|how|while) (?:i|we|he|she|they|it|you|my|our|the|this|that)\b)", re.I
+)
 """Beginnings of English exclamations and of clauses that are no questions: *when I was nineteen we had no car*."""
+_CLAUSE_END: Final = re.compile(r"(?<=[.!…。！])\s|[,;，；\n]")
 _DENSE: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 """Characters of Chinese, Japanese and Korean. Each says as much as two letters or more."""
 SENTENCE: Final = re.compile(r"[^.!?…。！？؟\n]*[.!?…。！？؟\n]*")
@@ -85,14 +89,14 @@ def asks_to_be_told(text: str) -> bool:
 def wants_to_know(text: str) -> bool:
     """Return whether a message asks something: it has a question mark, or it is short and has the form of a question or of a request to tell
     something. Many people type no question mark."""
-    return asks(text) or _is_unmarked_question(text)
+    return asks(text) or is_unmarked_question(text)
 
 
 def is_question(text: str) -> bool:
     """Return whether a message is mainly a question, or short and ends with a question. The answer may be anywhere in the
     conversation."""
     if not asks(text):
-        return _is_unmarked_question(text)
+        return is_unmarked_question(text)
     sentences = [sentence for sentence in SENTENCE.findall(text) if sentence.strip()]
     if len(text) <= SHORT_QUESTION_CHARACTERS and asks(sentences[-1]):
         return True
@@ -107,12 +111,12 @@ def asks_for_information(text: str) -> bool:
     if asks_to_be_told(text):
         return True
     if not asks(text):
-        return _is_unmarked_question(text) and has_question_word(text)
+        return is_unmarked_question(text) and has_question_word(text)
     questions = [sentence for sentence in SENTENCE.findall(text) if asks(sentence)]
     return is_question(text) and has_question_word(questions[-1])
 
 
-def _is_unmarked_question(text: str) -> bool:
+def is_unmarked_question(text: str) -> bool:
     """Return whether a message is short, and begins like a question or a request to tell something, or has a question word where its language asks
     with it."""
     if len(text) + len(_DENSE.findall(text)) > UNMARKED_QUESTION_CHARACTERS:
@@ -123,3 +127,11 @@ def _is_unmarked_question(text: str) -> bool:
     if _OTHER_MARK.search(said) or _REMARK.match(said):
         return _INVERTED.search(said) is not None
     return asks_by_word(said) or _VERB_FIRST.match(said) is not None or _INVERTED.search(said) is not None
+
+
+def unmarked_question_at_end(text: str) -> str:
+    """Return the last clause of a message of a sentence or two if it is such a question: *one more thing, who was it that called*; else nothing."""
+    if asks(text) or len(text) + len(_DENSE.findall(text)) > SHORT_QUESTION_CHARACTERS:
+        return ""
+    clause = _CLAUSE_END.split(text.rstrip())[-1].strip()
+    return clause if is_unmarked_question(clause) else ""
