@@ -28,10 +28,6 @@ _BINDING_WORDS: Final = (
     " никогда всегда должен должна должны должно нужно надо нельзя не только каждый каждая каждое каждые все всё ніколи завжди треба nigdy"
     " zawsze musi muszę musisz musí nie tylko każdy każda nikdy vždy jen asla hiçbir her daima sadece gerek gerekli lazım πάντα ποτέ πρέπει"
     " μόνο aina koskaan täytyy vain soha mindig kell csak selalu jangan harus hanya"
-    # Vietnamese, Romanian, Persian, and more words of the languages above
-    " không đừng chẳng phải luôn chỉ mỗi mọi cấm tidak nggak setiap semua wajib δεν μην μη όχι κάθε όλα χωρίς sem sosem minden nélkül ei"
-    " älä ikinä pitää niciodată mereu întotdeauna trebuie fără orice ні лише тільки кожен без musím ani nic žádný žádné vždycky jenom každý bez"
-    " nikdo ingen intet inga hver değil sakın lütfen hep herkes בלי אין אל צריך باید همیشه هیچ نباید"
     # Semitic, Indic
     " أبدا دائما يجب لا فقط كل לא תמיד רק חייב हमेशा केवल सिर्फ मत चाहिए"
 )
