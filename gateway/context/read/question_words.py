@@ -63,11 +63,13 @@ _UNSPACED: Final = re.compile(
     "|ใคร|อะไร|เมื่อไหร่|เมื่อไร|ไหน|กี่|เท่าไหร่|เท่าไร|ทำไม|อย่างไร|ยังไง|ไหม|มั้ย|หรือเปล่า"
 )
 """Question words and particles in scripts without spaces, and Korean. *What* is *anything* before *also* (什么都)."""
-_BESIDE_LETTERS: Final = re.compile(
-    r"\b(?:ne|kim)\b.*[ığş]|[ığş].*\b(?:ne|kim)\b|^\W*(?:ki|mi|mit|hol)\b.*[őűáéó]|\bai\b.*[ăđơư\u1ea0-\u1ef9]|[ăđơư\u1ea0-\u1ef9].*\bai\b"
+_BESIDE_LETTERS: Final = (
+    (frozenset({"ne", "kim"}), frozenset("ığş")),
+    (frozenset({"ki", "mi", "mit", "hol"}), frozenset("őű")),
+    (frozenset({"ai"}), frozenset("ăđơư" + "".join(map(chr, range(0x1EA0, 0x1EFA))))),
 )
 """Words that ask in a text with letters of Turkish (*what*, *who*), Hungarian (*who*, *what*, *where*) or Vietnamese (*who*). In other texts they are
-French, German, Italian or a name."""
+French, German, Spanish, Italian or a name."""
 _WORD: Final = re.compile(r"(?:[^\W\d_]|[\u0900-\u0963\u0970-\u0dff]|(?<=\w)-(?=\w))+")
 """Letters; in the scripts of India also their vowel signs. A compound is one word: Russian *что-то* is *something*."""
 _CLAUSE_END: Final = re.compile(r"[,;:.!…，。！；：、\n]|\s[-–—]+\s")
@@ -88,9 +90,19 @@ def has_question_word(text: str) -> bool:
 def asks_by_word(text: str) -> bool:
     """Return whether a clause of a text has a question word at a place where its language asks with it."""
     low = text.lower()
-    if not low.isascii() and (_UNSPACED.search(low) or _BESIDE_LETTERS.search(low)):
+    if not low.isascii() and (_UNSPACED.search(low) or _asks_beside_letters(low)):
         return True
     return any([_asks(_WORD.findall(clause)) for clause in _CLAUSE_END.split(low)])
+
+
+def _asks_beside_letters(low: str) -> bool:
+    letters, found = frozenset(low), _WORD.findall(low)
+    return any(
+        [
+            not (words.isdisjoint(found) or letters_of_language.isdisjoint(letters))
+            for words, letters_of_language in _BESIDE_LETTERS
+        ]
+    )
 
 
 def _asks(words: list[str]) -> bool:

@@ -84,7 +84,11 @@ def _current_quote(
     tokens = _beside_steps(search, kept, free, ask) if allowed.free_tokens else 0
     if allowed.fills:
         query = Query(
-            without_frame(ask.text), tokens, quoted_before, of_long_history=ask.of_long_history, fact_tokens=allowed.fact_tokens
+            without_frame(ask.text),
+            tokens,
+            quoted_before,
+            of_long_history=ask.of_long_history,
+            fact_tokens=allowed.fact_tokens,
         )
         return search.find_and_fill(query, kept) if tokens >= LEAST_SEARCH_TOKENS else NO_QUOTES
     if allowed.free_tokens:
