@@ -35,7 +35,7 @@ _FIRST_WORDS: Final = (
 )
 _FIRST: Final = frozenset(_FIRST_WORDS.split())
 """Words that ask as the first or second word of a clause: *at which*, *seit wann*."""
-_VERY_FIRST_WORDS: Final = "was var comment que qu che cosa como porque perché perchè"
+_VERY_FIRST_WORDS: Final = "was var ki comment que qu che cosa como porque perché perchè"
 _VERY_FIRST: Final = frozenset(_VERY_FIRST_WORDS.split())
 """Words that ask only as the first one, or behind a preposition. German *was*, Swedish *var* and French *comment* are other words in English and
 Norwegian, and the others join clauses."""
@@ -65,10 +65,10 @@ _UNSPACED: Final = re.compile(
 """Question words and particles in scripts without spaces, and Korean. *What* is *anything* before *also* (什么都)."""
 _BESIDE_LETTERS: Final = (
     (frozenset({"ne", "kim"}), frozenset("ığş")),
-    (frozenset({"ki", "mi", "mit", "hol"}), frozenset("őű")),
+    (frozenset({"mi", "mit", "hol"}), frozenset("őű")),
     (frozenset({"ai"}), frozenset("ăđơư" + "".join(map(chr, range(0x1EA0, 0x1EFA))))),
 )
-"""Words that ask in a text with letters of Turkish (*what*, *who*), Hungarian (*who*, *what*, *where*) or Vietnamese (*who*). In other texts they are
+"""Words that ask in a text with letters of Turkish (*what*, *who*), Hungarian (*what*, *where*) or Vietnamese (*who*). In other texts they are
 French, German, Spanish, Italian or a name."""
 _WORD: Final = re.compile(r"(?:[^\W\d_]|[\u0900-\u0963\u0970-\u0dff]|(?<=\w)-(?=\w))+")
 """Letters; in the scripts of India also their vowel signs. A compound is one word: Russian *что-то* is *something*."""
