@@ -90,7 +90,7 @@ def configured(standin: StandIn | str, config: Mapping[str, Any] | None = None) 
     whole: dict[str, Any] = {
         "server": {"host": "127.0.0.1", "port": 0},
         "admin": {"host": "127.0.0.1", "port": 0},
-        "store": {"url": "memory://"},
+        "store": {"url": "memory://", "timeout": "10s"},  # a busy disk may take longer than a user would wait
         "upstreams": {"standin": {"provider": "openai", "base_url": base_url}},
         "default_upstream": "standin",
     }
