@@ -119,19 +119,25 @@ def asks_for_information(text: str) -> bool:
 def is_unmarked_question(text: str) -> bool:
     """Return whether a message is short, and begins like a question or a request to tell something, or has a question word where its language asks
     with it."""
-    if len(text) + len(_DENSE.findall(text)) > UNMARKED_QUESTION_CHARACTERS:
+    if _size(text) > UNMARKED_QUESTION_CHARACTERS:
         return False
     if asks_to_be_told(text):
         return True
     said = _LEADING.sub("", text, count=1)
-    if _OTHER_MARK.search(said) or _REMARK.match(said):
-        return _INVERTED.search(said) is not None
-    return asks_by_word(said) or _VERB_FIRST.match(said) is not None or _INVERTED.search(said) is not None
+    if _INVERTED.search(said):
+        return True
+    is_remark = _OTHER_MARK.search(said) or _REMARK.match(said)
+    return not is_remark and (asks_by_word(said) or _VERB_FIRST.match(said) is not None)
 
 
 def unmarked_question_at_end(text: str) -> str:
     """Return the last clause of a message of a sentence or two if it is such a question: *one more thing, who was it that called*; else nothing."""
-    if asks(text) or len(text) + len(_DENSE.findall(text)) > SHORT_QUESTION_CHARACTERS:
+    if asks(text) or _size(text) > SHORT_QUESTION_CHARACTERS:
         return ""
     clause = _CLAUSE_END.split(text.rstrip())[-1].strip()
     return clause if is_unmarked_question(clause) else ""
+
+
+def _size(text: str) -> int:
+    """Return the characters of a text, where those of `_DENSE` count twice."""
+    return len(text) + len(_DENSE.findall(text))

@@ -177,7 +177,7 @@ async def test_forgetting_deletes_an_index_that_has_another_type(own_server: Red
 
 
 async def test_after_lower_bounds_a_large_surplus_goes_in_small_commands(own_server: RedisServer, raw: Redis) -> None:
-    """While a server works on one command, it serves nobody else."""
+    """Redis runs one command at a time, so a long one keeps all other clients waiting."""
     log = open_log(own_server.url, Bounds(most=10))
     assert log is not None
     for start in range(0, 20_000, 1000):
