@@ -226,7 +226,7 @@ SETTINGS: Final = (
     Setting("models.*.upstream", NAME, "the upstream of this model", default="`default_upstream`"),
     Setting(
         "models.*.upstreams", mapping(POSITIVE), "several upstreams with weights: {a: 3, b: 1}",
-        "A conversation stays with one of them. An upstream that fails rests.",
+        "A conversation stays with one of them. An upstream that fails rests. See [several upstreams](operations.md#several-upstreams-of-one-model).",
     ),
     Setting("models.*.name", NAME, "name that the upstream gets instead of the client's: an alias", default="as the client names it"),
     Setting(

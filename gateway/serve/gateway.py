@@ -20,6 +20,7 @@ from gateway.serve.incoming.uploads import Uploads
 from gateway.serve.sums import Summing
 from gateway.state.forgetting import EVERY_CALLER, Forgotten, Watch
 from gateway.state.garbage import Sweeper
+from gateway.state.known_ids import KnownIds
 from gateway.state.learning import Learning
 from gateway.state.pool import Pool
 from gateway.state.rates import Rates, tokens_of
@@ -118,6 +119,7 @@ class Gateway:
         self.balance = Balance()
         self.metrics = metrics or Metrics()
         self.learning = Learning(store, self.tasks, ignored=lambda kind: self.metrics.degraded(f"stored {kind}"))
+        self.known_ids = KnownIds(store, self.tasks)
         self.summariser = Summariser(store, self.tasks, ttl_s=settings.store.ttl_s, observed=self.metrics.summarised)
         self.watch = Watch(store, self.tasks, self._forget)
         self.records = Records(
@@ -163,6 +165,7 @@ class Gateway:
         """Drop the copies in memory, because an operator deleted something."""
         self.learning.forget(forgotten)
         self.summariser.forget()
+        self.known_ids.forget()
         for caller, at in forgotten.callers.items():
             if self._forgotten.get(caller, 0.0) < at:
                 self._forgotten[caller] = at

@@ -4,6 +4,7 @@ What is kept of requests:
 
 - `learning`: what answers taught about upstreams. `conversations`: the same about single conversations. `model_lists`: what upstreams' own lists
   say. `facts`, `stored_facts`: these facts as values, and in the store.
+- `known_ids`: which upstream made an id.
 - `summariser`: summaries that a model writes.
 - `rates`: what client keys have used in this minute.
 - `records`: what was done to each request.

@@ -14,10 +14,11 @@ import orjson
 
 from gateway.wire import interned, raw_json, surrogates
 from gateway.wire.facts import Interned
-from gateway.wire.format import Edits, Format
+from gateway.wire.format import Edits, Format, ServerIds
 from gateway.wire.memory import Memory
 from gateway.wire.message import Message, dumps, opening_of
 from gateway.wire.openai_error import error
+from gateway.wire.server_ids import made_by_chat, named_by_chat, stores_chat
 from gateway.wire.skim import OUTPUT_FIELDS, OUTSIDE_MEMBERS, skimmed
 from gateway.wire.splice import splice
 from gateway.wire.views import event_type
@@ -257,4 +258,5 @@ CHAT: Final = Format(
     error=error,
     is_preamble=is_preamble,
     is_end=is_end,
+    ids=ServerIds(named_by_chat, stores_chat, made_by_chat),
 )

@@ -130,6 +130,17 @@ def _never(_: bytes) -> bool:
     return False
 
 
+class ServerIds(msgspec.Struct, frozen=True):
+    """How the ids of what only one server has are found; see `gateway.wire.server_ids`."""
+
+    named: Callable[[Any], tuple[str, ...]]
+    """Returns those that a conversation names."""
+    may_make: Callable[[Any], bool]
+    """Returns whether the answer to a conversation may make one; cheap."""
+    made: Callable[[bytes], tuple[str, ...]]
+    """Returns those in an answer, or in an event of one."""
+
+
 class Format(msgspec.Struct, frozen=True):
     """How one API writes requests, errors and stream events."""
 
@@ -151,6 +162,7 @@ class Format(msgspec.Struct, frozen=True):
     """
     is_end: Callable[[bytes], bool]
     """Returns whether the data of a stream event is the last of an answer."""
+    ids: ServerIds
     long_last_event: re.Pattern[bytes] | None = None
     """Matches the name of the last event of an answer where it may be long: that of Responses repeats the request and the
     whole answer."""

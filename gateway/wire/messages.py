@@ -2,12 +2,13 @@
 
 from typing import Final
 
-from gateway.wire.format import Format
+from gateway.wire.format import Format, ServerIds
 from gateway.wire.memory import Memory
 from gateway.wire.message import dumps
 from gateway.wire.messages_edits import BINDING_BETA, encode
 from gateway.wire.messages_reading import read
 from gateway.wire.messages_request import MessagesRequest
+from gateway.wire.server_ids import made_by_messages, may_make, named_by_messages
 from gateway.wire.views import event_type
 
 PATH: Final = "/v1/messages"
@@ -79,6 +80,7 @@ MESSAGES: Final = Format(
     error=error,
     is_preamble=is_preamble,
     is_end=is_end,
+    ids=ServerIds(named_by_messages, may_make, made_by_messages),
     rejects_thinking=rejects_thinking,
     drop_thinking_headers={"anthropic-beta": BINDING_BETA},
     usage_in_first_event=True,

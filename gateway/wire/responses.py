@@ -3,11 +3,12 @@
 import re
 from typing import Final
 
-from gateway.wire.format import Format
+from gateway.wire.format import Format, ServerIds
 from gateway.wire.memory import Memory
 from gateway.wire.openai_error import error
 from gateway.wire.responses_edits import encode
 from gateway.wire.responses_reading import ResponsesRequest, read
+from gateway.wire.server_ids import made_by_responses, named_by_responses, stores_response
 from gateway.wire.views import event_type
 
 PATH: Final = "/v1/responses"
@@ -53,5 +54,6 @@ RESPONSES: Final = Format(
     error=error,
     is_preamble=is_preamble,
     is_end=is_end,
+    ids=ServerIds(named_by_responses, stores_response, made_by_responses),
     long_last_event=re.compile(b"|".join(name.encode() for name in sorted(ENDS)).replace(b".", rb"\.")),
 )

@@ -34,7 +34,17 @@ OUTSIDE_MEMBERS: Final = (
     "preset",
 )
 """Members that add text to the prompt from outside the body."""
-READ_MEMBERS: Final = ("model", "stream", *OUTPUT_FIELDS, "tools", "prompt_cache_key", "session_id", *OUTSIDE_MEMBERS)
+READ_MEMBERS: Final = (
+    "model",
+    "stream",
+    *OUTPUT_FIELDS,
+    "tools",
+    "prompt_cache_key",
+    "session_id",
+    "store",
+    "modalities",
+    *OUTSIDE_MEMBERS,
+)
 """The members that are read besides the messages."""
 BEGINNING_BYTES: Final = 2**14
 """Bytes at the beginning of a body, by which the body before it is found. Chosen: shorter bodies are parsed."""

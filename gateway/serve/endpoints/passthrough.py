@@ -6,12 +6,14 @@ upstream. A body whose model cannot be read is answered with 400, because the de
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 from aiohttp import web
 from msgspec.structs import replace
+from multidict import CIMultiDict
 
 from gateway.serve import arrival as arrivals
 from gateway.serve import key_limits, key_models, keys
@@ -19,6 +21,8 @@ from gateway.serve import record as records
 from gateway.serve.answers.answer import Answer
 from gateway.serve.answers.relay import relay
 from gateway.serve.answers.tail import STREAM_TAIL, Tail, has_last_event, tail_of, usage_in
+from gateway.serve.endpoints import kept
+from gateway.serve.endpoints.kept import Asked
 from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.body import decompress, read, read_ahead, reading_size
 from gateway.serve.incoming.errors import ClientError
@@ -34,7 +38,7 @@ from gateway.serve.request.deployment import (
     with_model,
 )
 from gateway.state.rates import writes_text
-from gateway.upstream.client import Target, UpstreamUnreachable
+from gateway.upstream.client import Target, UpstreamCall, UpstreamUnreachable
 from gateway.upstream.sending import Body
 from gateway.wire.formats import format_of
 from gateway.wire.model_name import NO_MODEL, model_in, model_of_session, other_models
@@ -62,34 +66,80 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
     await _set_why(gateway, request, body)
     key_models.check_batch(request)
     record.body_bytes = request.content_length or 0
-    asked = await _read_models(gateway, request, body)
-    request, payload, model = asked.request, asked.payload, asked.body_model or asked.url_model
-    target, name = setup.target_of(model), setup.settings.route(model).name if model else NO_MODEL
+    named = await _read_models(gateway, request, body)
+    request, payload, model = named.request, named.payload, named.body_model or named.url_model
+    asked = await kept.asked_of(gateway, setup, request, model)
+    target, name = asked.targets[0], setup.settings.route(model).name if model else NO_MODEL
     _check_endpoint(request, target)
     path = request.rel_url.raw_path
     if isinstance(payload, bytes) and setup.has_aliases and path.startswith(REALTIME):
         request, payload = await renamed_session(gateway, setup, request, payload, target)
-    if isinstance(payload, bytes) and asked.body_model and name != model and path != CLIENT_SECRETS:
+    if isinstance(payload, bytes) and named.body_model and name != model and path != CLIENT_SECRETS:
         request, payload = await renamed(gateway, request, payload, name)
     await _reserve(gateway, request, record.body_bytes, setup.settings.default_window)
-    headers = keys.forwarded(request)
-    record.set_upstream(target, model, name, headers)
+    call = record.arrival.call(request, name)
+    if name != model and named.url_model == model:
+        call = replace(call, query=query_for(call.query, name))
+    sending = _Sending(gateway, request, payload, model, call)
+    with await _ask(sending, asked.targets) as answer:
+        record.first_byte, record.stream = time.perf_counter(), answer.is_stream or answer.is_in_lines
+        return await _relayed(gateway, request, answer, record, asked)
+
+
+class _Sending(NamedTuple):
+    """A request to be passed through, ready for any upstream that may get it."""
+
+    gateway: Gateway
+    request: web.BaseRequest
+    payload: Body
+    model: str
+    """The client's name of the model."""
+    call: UpstreamCall
+
+
+async def _ask(sending: _Sending, targets: Sequence[Target]) -> Answer:
+    """Send a request to the first of these upstreams; if it does not know what the request names, to the next. Return the first answer of
+    success, else the first answer. Raises UpstreamUnreachable when the first upstream sends none."""
+    first = await _send(sending, targets[0])
+    if first.status != kept.MISSING or len(targets) == 1:
+        return first
+    try:
+        for target in targets[1:]:
+            with suppress(UpstreamUnreachable):
+                answer = await _send(sending, target)
+                if answer.status < 400:
+                    first.drop()
+                    return answer
+                answer.drop()
+    except BaseException:
+        first.drop()
+        raise
+    _set_upstream(sending, first.target)
+    return first
+
+
+async def _send(sending: _Sending, target: Target) -> Answer:
+    """Send a request to an upstream; return the start of its answer. Raises UpstreamUnreachable when none comes."""
+    request, payload, record = sending.request, sending.payload, records.of(sending.request)
+    headers = _set_upstream(sending, target)
     if payload is not None and not isinstance(payload, bytes) and request.content_length is not None:
         headers["Content-Length"] = str(request.content_length)
-    call = record.arrival.call(request, name)
-    if name != model and asked.url_model == model:
-        call = replace(call, query=query_for(call.query, name))
     try:
-        response = await gateway.client.send(target, call, target.authorised(headers), payload)
+        response = await sending.gateway.client.send(target, sending.call, target.authorised(headers), payload)
     except UpstreamUnreachable:
         if (broken := request.content.exception()) is not None:
             raise broken from None  # the client's body broke off
         record.add_call(0)
         raise
-    with Answer(target, response) as answer:
-        record.add_call(response.status)
-        record.first_byte, record.stream = time.perf_counter(), answer.is_stream or answer.is_in_lines
-        return await _relayed(gateway, request, answer, record)
+    record.add_call(response.status)
+    return Answer(target, response)
+
+
+def _set_upstream(sending: _Sending, target: Target) -> CIMultiDict[str]:
+    """Set the upstream of a request in its record; return the client's headers for it."""
+    headers, record = keys.forwarded(sending.request), records.of(sending.request)
+    record.set_upstream(target, sending.model, sending.call.model, headers)
+    return headers
 
 
 class _Named(NamedTuple):
@@ -199,7 +249,9 @@ def _unclear(problem: str) -> ClientError:
     )
 
 
-async def _relayed(gateway: Gateway, request: web.BaseRequest, answer: Answer, record: Record) -> web.StreamResponse:
+async def _relayed(
+    gateway: Gateway, request: web.BaseRequest, answer: Answer, record: Record, asked: Asked
+) -> web.StreamResponse:
     limited = key_limits.limits_tokens(record.arrival)
     tail = _tail(request, answer) if limited else Tail(SMALL_ANSWER)
     try:
@@ -213,6 +265,7 @@ async def _relayed(gateway: Gateway, request: web.BaseRequest, answer: Answer, r
         if limited or record.answer_bytes <= SMALL_ANSWER:
             record.usage = _usage(gateway, request, answer, tail.text())
     record.set_outcome(answer.status, relayed.error)
+    kept.remember(gateway, request, asked, answer, tail.text())
     return relayed.response
 
 

@@ -1,5 +1,6 @@
 """Endpoints that ask the upstream first, and answer themselves only if the upstream does not have the endpoint."""
 
+from functools import partial
 from typing import Final
 
 from aiohttp import web
@@ -14,6 +15,7 @@ from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.body import read
 from gateway.serve.request import measure
 from gateway.serve.request.conversation import conversation_in
+from gateway.serve.request.known_ids import upstream_in
 from gateway.serve.request.missing_endpoint import MISSING_STATUSES, says_endpoint_missing
 from gateway.serve.request.place import Place, place_of
 from gateway.upstream.client import Target, UpstreamUnreachable
@@ -35,17 +37,19 @@ async def read_conversation(
 
 
 async def send(gateway: Gateway, request: web.BaseRequest, raw: bytes, asked: Conversation) -> Answer:
-    """Send a body to its model's upstream, with the upstream's name of the model; return the answer. Raises
-    UpstreamUnreachable."""
-    setup, headers = gateway.setup, keys.forwarded(request)
+    """Send a body to its model's upstream, with the upstream's name of the model; return the answer. If one of several has what the body
+    names, it goes to that one. Raises UpstreamUnreachable."""
+    setup, headers, arrival = gateway.setup, keys.forwarded(request), arrivals.of(request)
     route = setup.settings.route(asked.model)
-    target = setup.targets[route.upstream]
+    own = [setup.targets[name] for name, _ in route.choices]
+    target = await upstream_in(gateway, partial(arrival.identity_at, headers=headers), own, asked) or own[0]
+    records.of(request).set_upstream(target, asked.model, route.name, headers)
     body = raw
     if route.name != asked.model:
         headers.popall("Content-Encoding", None)
         renamed = Edits(model=route.name)
         body = await gateway.pool.run(lambda: asked.format.encode(asked, renamed), size_bytes=len(asked.raw))
-    call = arrivals.of(request).call(request, route.name)
+    call = arrival.call(request, route.name)
     response = await gateway.client.send(target, call, target.authorised(headers), body)
     records.of(request).add_call(response.status)
     return Answer(target, response, asked.format)

@@ -14,7 +14,7 @@ from gateway.serve.answers.answer import Answer, readable
 from gateway.serve.answers.relay import relay
 from gateway.serve.answers.tail import ends_in_error, has_last_event, tail_of, usage_in
 from gateway.serve.incoming import errors
-from gateway.serve.request import outcome
+from gateway.serve.request import known_ids, outcome
 from gateway.serve.request.learn import consider_summary, learn
 from gateway.serve.request.missing_endpoint import missing_endpoint_message, says_endpoint_missing
 from gateway.serve.request.outcome import CLIENT_LEFT, Delivery, Times, Traffic
@@ -41,7 +41,15 @@ def status_of(state: Ended) -> int:
 
 def forward_answer(served: ServedRequest, state: Answered) -> Awaitable[tuple[web.StreamResponse, Delivery]]:
     """Forward an upstream's answer."""
+    if known_ids.may_make(served, state):
+        return _remember_and_forward(served, state)
     return _forward_whole(served, state) if state.reply.handle.complete else _forward_arriving(served, state)
+
+
+async def _remember_and_forward(served: ServedRequest, state: Answered) -> tuple[web.StreamResponse, Delivery]:
+    """Forward an answer with ids that only its upstream knows."""
+    await known_ids.remember_before_delivery(served, state)
+    return await (_forward_whole if state.reply.handle.complete else _forward_arriving)(served, state)
 
 
 async def _forward_whole(served: ServedRequest, state: Answered) -> tuple[web.StreamResponse, Delivery]:
@@ -73,6 +81,7 @@ async def _forward_arriving(served: ServedRequest, state: Answered) -> tuple[web
     if not state.good:
         return relayed.response, Delivery(answer.status, relayed.error)
     last_bytes, failed = tail.text(), served.gateway.failed
+    known_ids.remember_after_delivery(served, state, last_bytes)
     usage, error = usage_in(answer, last_bytes, failed), relayed.error
     if not error and ends_in_error(answer, last_bytes, failed):
         error = "response_failed"
@@ -96,6 +105,7 @@ def _delivered_before_leaving(served: ServedRequest, state: Answered, tail: byte
     usage = usage_in(answer, tail, served.gateway.failed)
     if not has_last_event(answer, tail, served.gateway.failed):
         return Delivery(answer.status, CLIENT_LEFT, usage)
+    known_ids.remember_after_delivery(served, state, tail)
     consider_summary(served, state)
     served.gateway.tasks.start(learn(served, state, usage), "learn", must_finish=True)
     return Delivery(answer.status, usage=usage)

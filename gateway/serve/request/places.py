@@ -3,13 +3,14 @@
 Facts about a model are fetched when they are due. Upstreams that failed lately come last.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from gateway.config import Route
 from gateway.context.life.events import Event, PartFailed, PlacesFound
 from gateway.context.life.states import Received
 from gateway.serve.request import model_lists
+from gateway.serve.request.known_ids import upstream_in
 from gateway.serve.request.place import UNKNOWN, Place, place_of, window_at
 from gateway.serve.request.served import ServedRequest
 from gateway.serve.request.sessions import session_of
@@ -25,10 +26,14 @@ async def find_places(served: ServedRequest, state: Received) -> Event:
     """Return the places to try in order, with the models that may be tried if the request is too long for all of them."""
     request = state.life.request
     try:
-        for name, _ in served.route.choices:
-            await _fetch_facts(served, served.setup.targets[name])
+        own = [served.setup.targets[name] for name, _ in served.route.choices]
+        for target in own:
+            await _fetch_facts(served, target)
         served.session = session_of(served.headers, request.head)
-        return PlacesFound(tuple(places_for(served, request)), tuple(_larger_places(served)))
+        if len(own) > 1:
+            served.known_at = await upstream_in(served.gateway, served.identity_at, own, request)
+        places = places_for(served, request)
+        return PlacesFound(tuple(places), tuple(_larger_places(served, request, places)))
     except Exception as error:  # noqa: BLE001  # promise 6: the request is passed through
         served.gateway.failed("places", error)
         return PartFailed()
@@ -56,12 +61,12 @@ def _needs_list(served: ServedRequest, target: Target) -> bool:
 def places_for(served: ServedRequest, request: Conversation) -> list[Place]:
     """Return the places that may answer, in order: the model's own upstreams, then its fallbacks, each with its own window.
 
-    If only the upstream has the messages before these, no other upstream is asked. It would answer that it does not know them, and the
+    If only the upstream has what the request names, no other upstream is asked. It would answer that it does not know this, and the
     client would take that for the end of its conversation instead of trying again.
     """
     own = [_place_at(served, served.route, name) for name in _own_upstreams(served, request)]
     fallbacks = [_place_at(served, other, other.upstream) for other in served.setup.settings.fallbacks(served.route)]
-    if request.continues:
+    if _needs_own_upstream(served, request):
         known = {place.upstream for place in own}
         fallbacks = [place for place in fallbacks if place.upstream in known]
     found, balance = [*own, *fallbacks], served.gateway.balance
@@ -70,10 +75,21 @@ def places_for(served: ServedRequest, request: Conversation) -> list[Place]:
     return found
 
 
-def _larger_places(served: ServedRequest) -> Iterator[Place]:
-    """Yield the places of the models with a larger window, configured as ``on_overflow``."""
+def _needs_own_upstream(served: ServedRequest, request: Conversation) -> bool:
+    """Return whether only an upstream of the model has what the request names."""
+    return request.continues or served.known_at is not None
+
+
+def _larger_places(served: ServedRequest, request: Conversation, places: Sequence[Place]) -> Iterator[Place]:
+    """Yield the places of the models with a larger window, configured as ``on_overflow``; at other upstreams than those of ``places``
+    only if these can serve the request."""
+    known = {place.upstream for place in places}
     for other in served.setup.settings.larger(served.route):
-        yield _place_at(served, other, served.gateway.balance.order(other.choices)[0])
+        order = served.gateway.balance.order(other.choices)
+        if _needs_own_upstream(served, request):
+            order = [name for name in order if name in known]
+        if order:
+            yield _place_at(served, other, order[0])
 
 
 def _place_at(served: ServedRequest, route: Route, upstream: str) -> Place:
@@ -83,7 +99,10 @@ def _place_at(served: ServedRequest, route: Route, upstream: str) -> Place:
 
 
 def _own_upstreams(served: ServedRequest, request: Conversation) -> list[str]:
-    """Return the names of the model's own upstreams. All requests of a conversation go to the same one, as long as it works."""
+    """Return the names of the model's own upstreams. All requests of a conversation go to the same one, as long as it works; those that
+    name what one upstream has go to that one."""
+    if served.known_at is not None:
+        return [served.known_at.name]
     choices = served.route.choices
     conversation = served.session.encode("utf-8", "surrogatepass")
     if not conversation and len(choices) > 1:

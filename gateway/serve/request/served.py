@@ -47,6 +47,8 @@ class ServedRequest(msgspec.Struct, eq=False):
     """What the client got. Until its answer is complete: what it got if it leaves now."""
     session: str = ""
     """The client's own name of the conversation; set by `find_places`."""
+    known_at: Target | None = None
+    """The one upstream that has what the request names by an id; None where none is known. Set by `find_places`."""
 
     def identity_at(self, target: Target) -> Identity:
         """Return the client's hashes at an upstream."""

@@ -19,6 +19,7 @@ from gateway.serve.gateway import Gateway
 from gateway.serve.record import CLIENT_GONE, LONGEST_NAME, Record
 from gateway.serve.sockets.events import ERROR, Event, Frame, read_event
 from gateway.state.rates import BYTES_PER_TOKEN
+from gateway.wire.responses import RESPONSES
 from providers.usage import read_usage
 
 MOST_OPEN: Final = 100
@@ -116,6 +117,8 @@ class Turns:
         event = read_event(raw)
         if not self._speaks_responses:
             await self._read_realtime(event, raw)
+        elif event.type == CREATED:
+            self._remember(raw)
         if not self._open or not self._open[0].begun:
             return
         turn = self._open[0]
@@ -135,6 +138,12 @@ class Turns:
         elif event.type == TRANSCRIBED and read_usage(raw) is not None:
             fields = {"model": "", "model_used": ""}
             self._record(PendingResponse(self._gateway.request_id(), 0, fields), 200, "", raw, calls=())
+
+    def _remember(self, raw: bytes) -> None:
+        """Remember which upstream made a response, if there is another one."""
+        identity = self._socket.arrival.identities.get(self._socket.upstream)
+        if identity is not None and len(self._gateway.setup.targets) > 1:
+            self._gateway.known_ids.add(RESPONSES.ids.made(raw), identity.scope)
 
     async def _begin(self) -> None:
         """Begin the first turn that the client asked for, or a new one: the upstream answers speech by itself. Such a response cannot be

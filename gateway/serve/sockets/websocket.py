@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from gateway.serve import keys
 from gateway.serve import record as records
+from gateway.serve.endpoints import kept
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.admission import Overloaded
 from gateway.serve.incoming.paths import query_for
@@ -45,7 +46,7 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     for name in _HANDSHAKE:
         headers.popall(name, None)
     model = check_url(gateway, request)
-    target = gateway.setup.target_of(model)
+    target = (await kept.asked_of(gateway, gateway.setup, request, model)).targets[0]
     record = records.of(request)
     record.why = "websocket"
     name = gateway.setup.settings.route(model).name if model else ""

@@ -1,7 +1,7 @@
 """The store protocol: a small, bounded, expiring place for derived values that may be lost at any time.
 
-The kinds of values: ``summary``, ``window``, ``guess``, ``ratio``, ``usage``, and ``forgotten``, the time since which facts are
-valid. Besides these, ``job`` is a claim on background work for one replica, and ``count`` a number that all processes add to.
+The kinds of values: ``summary``, ``window``, ``guess``, ``ratio``, ``usage``, ``id`` (known at an upstream), and
+``forgotten``, the time since which facts are valid. Besides these, ``job`` is a claim on background work for one replica, and ``count`` a number that all processes add to.
 """
 
 from collections.abc import Sequence
