@@ -1,7 +1,7 @@
 """Several serving processes on one port: a supervisor starts them, restarts crashed ones, and stops them together.
 
 The supervisor listens on the client port and deals the connections (`gateway.command.dealing`). A worker that dies
-takes only its own streams with it. Shared knowledge goes through the store. Worker ``n`` has the admin port
+takes only its own streams with it. One whose event loop hangs gets no connections, and is replaced when it has hung for long. Shared knowledge goes through the store. Worker ``n`` has the admin port
 ``admin.port + n``. Each admin port shows all workers: the workers ask each other over Unix sockets.
 """
 
@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from gateway.command.dealing import Dealer
+from gateway.command.dealing import SILENT_AFTER_S, Dealer
 
 log = structlog.get_logger(__name__)
 
@@ -41,6 +41,9 @@ EARLY_CRASH_S: Final = 5.0
 """Seconds after the start. A crash within them is an early crash; see `MOST_EARLY_CRASHES`."""
 MOST_EARLY_CRASHES: Final = 3
 """Early crashes in a row, with no other worker running, after which restarts are given up."""
+REPLACED_AFTER_S: Final = 60.0
+"""Seconds of silence after which a worker is killed, so that its clients notice and another takes its place. Chosen: a machine that swaps
+may take longer than a few seconds, and a person with a debugger needs some time."""
 POLL_S: Final = 0.1
 """Interval at which the supervisor checks its workers. Chosen: not noticed by a person who waits."""
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
@@ -96,6 +99,8 @@ class Worker(msgspec.Struct):
     """Crashes in a row."""
     due: float = 0.0
     """The time of the next start."""
+    silent: bool = False
+    """Whether it gets no connections, because it shows no sign of life."""
 
 
 def socket_folder() -> tempfile.TemporaryDirectory[str]:
@@ -141,6 +146,8 @@ def run(
             if _check_workers(workers, command, dealer, clock()):
                 return 1
             dealer.serve(POLL_S)
+            for worker in workers:
+                _check_life(worker, dealer.silence_s(worker.number))
         return 0
     finally:
         dealer.close()
@@ -165,6 +172,25 @@ def _check_workers(workers: Sequence[Worker], command: Sequence[str], dealer: De
             log.error("workers_cannot_start", status=status)
             return True
     return False
+
+
+def _check_life(worker: Worker, silence_s: float) -> None:
+    """Log when a worker falls silent and when it is back. Kill one that has been silent for long: nothing that it serves goes on, and its
+    handlers of gentler signals hang with it. Then it is restarted like one that crashed."""
+    silent = silence_s >= SILENT_AFTER_S
+    if worker.process is None or (not silent and not worker.silent):
+        return
+    pid = worker.process.pid
+    if silent != worker.silent:
+        worker.silent = silent
+        if silent:
+            log.warning("worker_silent", worker=worker.number, pid=pid, silence_s=round(silence_s, 1))
+        else:
+            log.info("worker_back", worker=worker.number, pid=pid)
+    if silence_s >= REPLACED_AFTER_S:
+        log.error("worker_hangs", worker=worker.number, pid=pid, silence_s=round(silence_s, 1))
+        worker.process.kill()
+        worker.process.wait()
 
 
 def _exit_status(worker: Worker) -> int | None:
@@ -193,7 +219,7 @@ def _start(worker: Worker, command: Sequence[str], dealer: Dealer, now: float) -
 def _note_death(worker: Worker, status: int, now: float) -> None:
     """Set the time of a dead worker's next start, later with each crash in a row."""
     lived_s = now - worker.started
-    worker.process = None
+    worker.process, worker.silent = None, False
     worker.crashes = 1 if lived_s > STEADY_S else worker.crashes + 1
     pause_s = min(FIRST_PAUSE_S * 2 ** (worker.crashes - 1), LONGEST_PAUSE_S)
     worker.due = now + pause_s

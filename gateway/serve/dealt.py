@@ -1,13 +1,15 @@
 """Connections that a supervisor deals to this worker over a socket pair; the worker inherited one end of it.
 
 Each connection comes as a file descriptor. The worker sends a byte when it is ready, and a byte for each connection that has ended:
-so the supervisor knows how many connections every worker has. When the supervisor is gone, the worker ends.
+so the supervisor knows how many connections every worker has. It also sends a byte each second, as a sign that its event loop runs. When
+the supervisor is gone, the worker ends.
 """
 
 import asyncio
 import signal
 import socket
 import ssl
+from contextlib import suppress
 from typing import Final
 
 from aiohttp import web
@@ -17,6 +19,9 @@ from gateway.state.tasks import Tasks
 
 READY: Final = b"r"
 ENDED: Final = b"e"
+ALIVE: Final = b"a"
+ALIVE_EVERY_S: Final = 1.0
+"""Interval of the signs of life."""
 AT_ONCE: Final = 64
 """Connections taken or dealt before anything else gets its turn."""
 MOST_OPENING: Final = 10_000
@@ -26,7 +31,7 @@ MOST_OPENING: Final = 10_000
 class DealtSite(web.BaseSite):
     """Serves the connections that come over ``channel``."""
 
-    __slots__ = ("_channel", "_opening", "_unreported")
+    __slots__ = ("_alive", "_channel", "_opening", "_unreported")
 
     def __init__(
         self, runner: web.BaseRunner, channel: socket.socket, *, ssl_context: ssl.SSLContext | None = None
@@ -34,6 +39,7 @@ class DealtSite(web.BaseSite):
         super().__init__(runner, ssl_context=ssl_context)
         self._channel = channel
         self._opening = Tasks(MOST_OPENING)
+        self._alive: asyncio.TimerHandle | None = None
         self._unreported = 0
         """Ended connections that were not yet reported to the supervisor."""
 
@@ -51,9 +57,12 @@ class DealtSite(web.BaseSite):
         self._channel.setblocking(False)
         asyncio.get_running_loop().add_reader(self._channel, self._readable)
         self._channel.send(READY)
+        self._show_life()
 
     async def stop(self) -> None:
         """Take the connections that were dealt already, and no more."""
+        if self._alive is not None:
+            self._alive.cancel()
         asyncio.get_running_loop().remove_reader(self._channel)
         self._take()
         self._channel.close()
@@ -97,6 +106,12 @@ class DealtSite(web.BaseSite):
         except OSError:  # its TLS handshake failed, or it is gone
             connection.close()
             self._report_end()
+
+    def _show_life(self) -> None:
+        """Tell the supervisor each second that the event loop runs."""
+        with suppress(OSError):  # it does not read at present, or is gone
+            self._channel.send(ALIVE)
+        self._alive = asyncio.get_running_loop().call_later(ALIVE_EVERY_S, self._show_life)
 
     def _report_end(self) -> None:
         """Tell the supervisor that a connection has ended."""

@@ -14,10 +14,12 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from gateway.command.dealing import PAUSE_S, Dealer, listeners
+from gateway.command.dealing import PAUSE_S, SILENT_AFTER_S, Dealer, listeners
+from gateway.command.workers import POLL_S
 from gateway.config import Server
 from gateway.serve.dealt import READY, DealtSite
 from gateway.serve.incoming.connection import Connections
+from tests.fakes import Clock
 from tests.redis_server import free_port
 from tests.running import PATIENCE_S
 
@@ -41,7 +43,8 @@ class Workers:
 
     def __init__(self, stack: AsyncExitStack, server: Server) -> None:
         self.server = server
-        self.dealer = Dealer(listeners(server))
+        self.clock = Clock()
+        self.dealer = Dealer(listeners(server), clock=self.clock)
         self.sites: list[DealtSite] = []
         self._stack = stack
         stack.callback(self.dealer.close)
@@ -61,6 +64,12 @@ class Workers:
             while not done():
                 self.dealer.serve(0)
                 await asyncio.sleep(0)
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass for the dealer, in rounds."""
+        for _ in range(round(seconds / POLL_S)):
+            self.clock.now += POLL_S
+            self.dealer.serve(0)
 
     async def asked(self) -> tuple[str, asyncio.StreamWriter]:
         """Open a connection and ask; return the name of the worker, and the connection."""
@@ -110,6 +119,51 @@ async def test_a_worker_that_has_ended_gets_no_more() -> None:
         await workers.begin(1)
         await workers.sites[0].stop()
         assert [(await workers.asked())[0] for _ in range(3)] == list("111")
+
+
+async def test_a_silent_worker_gets_no_connections_until_it_is_back() -> None:
+    async with working() as workers:
+        await workers.begin(0)
+        await workers.begin(1)
+        await workers.until(lambda: all(each.ready for each in workers.dealer._channels.values()))
+        workers.pass_time(SILENT_AFTER_S)
+        assert workers.dealer.silence_s(0) >= SILENT_AFTER_S
+        workers.sites[0]._show_life()
+        assert [(await workers.asked())[0] for _ in range(4)] == list("0000")
+        workers.sites[1]._show_life()
+        assert [(await workers.asked())[0] for _ in range(4)] == list("1111")
+        assert workers.dealer.silence_s(1) == 0
+
+
+async def test_while_the_supervisor_stands_still_no_worker_is_silent() -> None:
+    """A suspended machine is no reason to replace all workers when it goes on."""
+    async with working() as workers:
+        await workers.begin(0)
+        await workers.until(lambda: workers.dealer._channels[0].ready)
+        workers.clock.now += 3600
+        workers.dealer.serve(0)
+        assert workers.dealer.silence_s(0) < SILENT_AFTER_S
+        assert (await workers.asked())[0] == "0"
+
+
+async def test_while_all_workers_are_silent_connections_wait() -> None:
+    async with working() as workers:
+        await workers.begin(0)
+        await workers.until(lambda: workers.dealer._channels[0].ready)
+        workers.pass_time(SILENT_AFTER_S)
+        opened = await asyncio.open_connection(workers.server.host, workers.server.port)
+        workers.pass_time(1)
+        workers.sites[0]._show_life()
+        assert (await workers.answer(*opened))[0] == "0"
+
+
+async def test_a_worker_that_is_not_ready_yet_is_not_silent() -> None:
+    async with working() as workers:
+        theirs = workers.dealer.begin(0)
+        workers.pass_time(60)
+        assert workers.dealer.silence_s(0) == 0
+        workers.dealer.end(0)
+        theirs.close()
 
 
 async def test_a_failed_handshake_is_no_connection(tmp_path: Path) -> None:

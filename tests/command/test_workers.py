@@ -13,6 +13,7 @@ import pytest
 
 from gateway.command import workers
 from tests.redis_server import free_port
+from tests.running import PATIENCE_S
 
 SERVER = """
 import asyncio, os, signal, sys
@@ -48,10 +49,11 @@ asyncio.run(main())
 """
 
 SUPERVISOR = """
-import sys
+import os, sys
 from gateway.command import dealing, workers
 from gateway.config import Server
 
+workers.REPLACED_AFTER_S = float(os.environ.get("REPLACED_AFTER_S", workers.REPLACED_AFTER_S))
 listening = dealing.listeners(Server(port=int(sys.argv[2])))
 sys.exit(workers.run(int(sys.argv[1]), sys.argv[3:], folder=workers.socket_folder(), listeners=listening))
 """
@@ -60,8 +62,8 @@ sys.exit(workers.run(int(sys.argv[1]), sys.argv[3:], folder=workers.socket_folde
 class Supervised:
     """A supervisor in a process of its own, and the workers that said they are ready."""
 
-    def __init__(self, count: int, port: int, command: list[str]) -> None:
-        environment = {name: value for name, value in os.environ.items() if name != workers.NUMBER}
+    def __init__(self, count: int, port: int, command: list[str], **variables: str) -> None:
+        environment = {name: value for name, value in os.environ.items() if name != workers.NUMBER} | variables
         self.process = subprocess.Popen(
             [sys.executable, "-c", SUPERVISOR, str(count), str(port), *command],
             stdout=subprocess.PIPE, text=True, env=environment, cwd=Path(__file__).parents[2],
@@ -74,6 +76,14 @@ class Supervised:
             if line.startswith("ready "):
                 _, number, pid = line.split()
                 return int(number), int(pid)
+        raise AssertionError("the supervisor ended")
+
+    def until_logged(self, event: str) -> None:
+        """Wait until the supervisor has logged something."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if event in line:
+                return
         raise AssertionError("the supervisor ended")
 
     def stop(self) -> int:
@@ -134,6 +144,42 @@ async def test_a_killed_worker_is_replaced_and_the_others_keep_their_streams(thr
             stream.close()
     assert [end == b"broken" for end in ends] == [pid == victim for pid in served_by]
     assert {end for end, pid in zip(ends, served_by, strict=True) if pid != victim} <= {b"end\n"}
+
+
+async def test_a_worker_that_hangs_gets_no_connections_until_it_is_back(port: int) -> None:
+    two = Supervised(2, port, [sys.executable, "-c", SERVER])
+    try:
+        (_, stopped), (_, other) = two.next_ready(), two.next_ready()
+        os.kill(stopped, signal.SIGSTOP)
+        two.until_logged("worker_silent")
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=PATIENCE_S)) as session:
+            assert {await ask(session, port, "/who") for _ in range(20)} == {str(other)}
+            os.kill(stopped, signal.SIGCONT)
+            two.until_logged("worker_back")
+            assert str(stopped) in {await ask(session, port, "/who") for _ in range(20)}
+    finally:
+        os.kill(stopped, signal.SIGCONT)
+        assert two.stop() == 0
+
+
+async def test_a_worker_that_hangs_for_long_is_replaced(port: int) -> None:
+    two = Supervised(2, port, [sys.executable, "-c", SERVER], REPLACED_AFTER_S="4")
+    try:
+        (number, stopped), _ = two.next_ready(), two.next_ready()
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=PATIENCE_S)) as session:
+            streams = [await session.get(f"http://127.0.0.1:{port}/stream") for _ in range(2)]
+            served_by = [int(await stream.content.readline()) for stream in streams]
+            lost = streams[served_by.index(stopped)]
+            os.kill(stopped, signal.SIGSTOP)
+            two.until_logged("worker_hangs")
+            with pytest.raises(aiohttp.ClientError):
+                await lost.content.readline()  # its clients notice
+            replaced, new = two.next_ready()
+            assert (replaced, new != stopped) == (number, True)
+            for stream in streams:
+                stream.close()
+    finally:
+        assert two.stop() == 0
 
 
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
