@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from gateway.state.records.base import Bounds, Query, StoredRecord
 from gateway.state.store.sqlite import APPLICATION_ID, FULL_SHARE, PAGE_BYTES, Schema, Seat
+from gateway.state.store.wal_index import WalIndex
 
 UPKEEP_EVERY: Final = 32
 """Batches between two deletions of what is beyond the bounds. Chosen: some seconds under load."""
@@ -42,8 +43,9 @@ class SqliteLog:
 
     def __init__(self, path: Path, bounds: Bounds, *, clock: Callable[[], float] = time.time) -> None:
         self.bounds = bounds
-        self._reader = Seat(path, bounds.max_bytes, "turnfold-records-read", RECORDS)
-        self._writer = Seat(path, bounds.max_bytes, "turnfold-records-write", RECORDS)
+        index = WalIndex(path)
+        self._reader = Seat(path, bounds.max_bytes, "turnfold-records-read", index, RECORDS)
+        self._writer = Seat(path, bounds.max_bytes, "turnfold-records-write", index, RECORDS)
         self._clock = clock
         self._batches = 0
 

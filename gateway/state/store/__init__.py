@@ -1,6 +1,7 @@
 """The store for derived values that outlive a request: one protocol, three implementations.
 
 - `base`: what a store does. `memory`, `sqlite`, `redis`: three stores.
+- `wal_index`: a part of SQLite's files that must not become shorter.
 - `guard`: time limits around any of them. `reason`: why one failed. `sealing`, `encryption`: how values are protected. `values`: their form.
 """
 

@@ -17,6 +17,8 @@ from uuid import uuid4
 import msgspec
 import structlog
 
+from gateway.state.store.wal_index import WalIndex
+
 log = structlog.get_logger(__name__)
 
 DEFAULT_MAX_BYTES: Final = 256 * 1024 * 1024
@@ -87,8 +89,9 @@ class SqliteStore:
     def __init__(
         self, path: Path, *, max_bytes: int = DEFAULT_MAX_BYTES, clock: Callable[[], float] = time.time
     ) -> None:
-        self._reader = Seat(path, max_bytes, "turnfold-store-read")
-        self._writer = Seat(path, max_bytes, "turnfold-store-write")
+        index = WalIndex(path)
+        self._reader = Seat(path, max_bytes, "turnfold-store-read", index)
+        self._writer = Seat(path, max_bytes, "turnfold-store-write", index)
         self._clock = clock
         self._owner = uuid4().hex
         self._max_pages = max(16, max_bytes // PAGE_BYTES)
@@ -204,13 +207,14 @@ class SqliteStore:
 class Seat:
     """One thread with its own connection, opened at the first use and again when the file changed."""
 
-    def __init__(self, path: Path, max_bytes: int, name: str, schema: Schema = FACTS) -> None:
+    def __init__(self, path: Path, max_bytes: int, name: str, index: WalIndex, schema: Schema = FACTS) -> None:
         self._path = path
         self._schema = schema
         self._max_pages = max(16, max_bytes // PAGE_BYTES)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
         self._connection: sqlite3.Connection | None = None
         self._file = (0, 0)
+        self._index = index
 
     async def use(self, work: Use[Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._work, work)
@@ -232,11 +236,14 @@ class Seat:
                 self._disconnect()
                 _set_aside(self._path)
             raise
+        finally:
+            self._index.note()
 
     def _look_up(self, work: Use[Result], otherwise: Result) -> Result:
         return self._work(work) if self._path.exists() else otherwise
 
     def _connect(self) -> sqlite3.Connection:
+        self._index.mend()
         if self._connection is not None:
             if _identity(self._path) == self._file:
                 if self._path.stat().st_size:
@@ -257,7 +264,9 @@ class Seat:
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
+            self._index.mend()
             connection.close()
+            self._index.forget()
 
 
 def _open(path: Path, max_pages: int, schema: Schema) -> sqlite3.Connection:

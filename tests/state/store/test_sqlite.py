@@ -193,6 +193,74 @@ async def test_a_file_that_another_program_emptied_is_started_anew(tmp_path: Pat
         await store.close()
 
 
+WORKER = """
+import asyncio, sys
+from pathlib import Path
+from gateway.state.store.sqlite import SqliteStore
+
+async def main():
+    store = SqliteStore(Path(sys.argv[1]))
+    for line in sys.stdin:
+        match line.split():
+            case ["put", key]:
+                await store.put("summary", key, b"words", ttl_s=3600)
+                print("done", flush=True)
+            case ["count"]:
+                found = await store.get_many("summary", [str(number) for number in range(100)])
+                print(len(found), flush=True)
+    await store.close()
+
+asyncio.run(main())
+"""
+
+
+class Worker:
+    """A process that uses the store as it is told to."""
+
+    def __init__(self, path: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", WORKER, str(path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+
+    def told(self, order: str) -> str:
+        """Give an order; return the answer, empty if the process has ended."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{order}\n")
+        self._process.stdin.flush()
+        return next((line.strip() for line in self._process.stdout if "store_index_mended" not in line), "")
+
+    def end(self) -> int:
+        self._process.communicate(timeout=60)
+        return self._process.returncode
+
+
+@pytest.mark.parametrize("size", [0, 100, 4096, 20_000])
+def test_a_cut_index_kills_no_process(tmp_path: Path, size: int) -> None:
+    """SQLite has it mapped into memory: reading behind its end is SIGBUS."""
+    path = tmp_path / "t.db"
+    workers = [Worker(path), Worker(path)]
+    for number in range(20):
+        assert workers[number % 2].told(f"put {number}") == "done"
+    for round in range(4):
+        for worker in workers:
+            os.truncate(path.with_name("t.db-shm"), size)
+            assert worker.told("count") == str(20 + 2 * round)
+        for worker, key in zip(workers, (20 + 2 * round, 21 + 2 * round), strict=True):
+            os.truncate(path.with_name("t.db-shm"), size)
+            assert worker.told(f"put {key}") == "done"
+    os.truncate(path.with_name("t.db-shm"), size)
+    assert [worker.end() for worker in workers] == [0, 0]
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert connection.execute("SELECT count(*) FROM facts").fetchone() == (28,)
+    connection.close()
+
+
 @pytest.mark.parametrize("content", [b"models:\n  gpt-4o: {context_window: 128000}\n" * 50, b"\x00" * 8192])
 async def test_a_file_that_is_no_database_is_left_as_it_is(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "turnfold.yaml"
