@@ -122,7 +122,7 @@ async def test_a_busy_port_is_told_by_its_setting(tmp_path, standin, place, work
         status, lines = await run(tmp_path, "serve", "--config", "t.yaml", "--workers", str(workers))
         assert status == 1
         assert (
-            f"{place}.port: 127.0.0.1:{ports[place]} cannot be bound (Address already in use); end the program that uses it"
+            f"{place}.port: 127.0.0.1:{ports[place]} cannot be bound (Address already in use). Is the gateway running already?"
             in lines[0]
         )
         assert len(lines) == 1 or workers == 2  # the second worker's admin port, one above, may be busy, too
