@@ -12,7 +12,6 @@ from gateway.context.life.states import Received
 from gateway.serve.request import model_lists
 from gateway.serve.request.place import UNKNOWN, Place, place_of, window_at
 from gateway.serve.request.served import ServedRequest
-from gateway.serve.request.sessions import session_of
 from gateway.upstream.client import Target
 from gateway.wire.format import Conversation
 from gateway.wire.message import text_of
@@ -27,7 +26,6 @@ async def find_places(served: ServedRequest, state: Received) -> Event:
     try:
         for name, _ in served.route.choices:
             await _fetch_facts(served, served.setup.targets[name])
-        served.session = session_of(served.headers, request.head)
         return PlacesFound(tuple(places_for(served, request)), tuple(_larger_places(served)))
     except Exception as error:  # noqa: BLE001  # promise 6: the request is passed through
         served.gateway.failed("places", error)
