@@ -46,10 +46,9 @@ def add(config: Path, name: str, options: Mapping[str, Any], *, only_print: bool
             _change(config, lambda keys: _added(keys, name, entry))
     except (CannotWrite, SettingsError, OSError) as error:
         return _failed(error)
-    click.echo(f"The key of {name}, shown only this once:", err=True)
+    accepted = "" if only_print else "; running gateways accept it within seconds"
+    click.echo(f"The key of {name}, shown only this once{accepted}:", err=True)
     click.echo(key, err=only_print)
-    if not only_print:
-        click.echo("Running gateways accept it within seconds.", err=True)
     return 0
 
 

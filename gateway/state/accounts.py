@@ -1,6 +1,6 @@
 """Accounts of a summariser: the hourly tokens that were spent on its calls, and whether it fails.
 
-Each account is of a model and of whoever pays for its calls. So the refused key of one caller does not affect another caller.
+Each account is of a model and of the caller who pays for its calls, or of the operator. So the refused key of one caller does not affect another caller.
 """
 
 import time
