@@ -153,12 +153,31 @@ def test_the_provider_of_the_page_about_contributing_can_be_made():
     assert acme.authorize("k") == {"x-acme-key": "k"}
 
 
-def test_the_readme_shows_what_explain_prints(folder):
+@pytest.fixture
+def readme_folder(folder, monkeypatch):
+    """A folder with the request that the README makes."""
+    [program] = [block for block in blocks("python") if block.page == "README.md" and "request.json" in block.text]
+    monkeypatch.chdir(folder)
+    exec(program.text, {})
+    return folder
+
+
+async def test_the_readme_shows_the_headers_of_the_answer(readme_folder, standin, gateway):
+    [shown] = [block.text for block in blocks("") if block.page == "README.md" and "x-turnfold-action" in block.text]
+    running = await gateway(standin, {"models": {"*": {"context_window": 8192}}})
+    answer = await running.chat(orjson.loads((readme_folder / "request.json").read_bytes()))
+    expected = dict(line.split(": ") for line in shown.splitlines())
+    del expected["x-turnfold-request-id"]
+    assert expected == {name: answer.headers[name] for name in expected}
+    assert "On day 17 we sold 119 lamps" in str(standin.chats[-1].json)
+
+
+def test_the_readme_shows_what_explain_prints(readme_folder):
     [block] = [block for block in blocks("console") if block.page == "README.md"]
     command, shown = block.text.split("\n", 1)
     done = subprocess.run(
         [sys.executable, "-m", "gateway", *shlex.split(command.removeprefix("$ "))[1:]],
-        cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "160"}, capture_output=True, text=True, timeout=120, check=True,
+        cwd=readme_folder, env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "160"}, capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     printed = [line.rstrip() for line in done.stdout.splitlines()]
     assert printed[: shown.count("\n")] == shown.splitlines()

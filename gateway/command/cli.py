@@ -117,11 +117,11 @@ def init(upstream: str, config: Path, *, provider: str | None, key_env: str | No
 
 
 @main.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path), default="turnfold.yaml")
 @click.option("--model", help="Show the values for this model, and where each comes from.")
 @click.option("--live", is_flag=True, help="Ask every upstream for its models, with its configured key.")
 def check(file: Path, *, model: str | None, live: bool) -> None:
-    """Check a configuration FILE. Show all mistakes at once, or explain the file."""
+    """Check a configuration FILE, turnfold.yaml by default. Show all mistakes at once, or explain the file."""
     from gateway.command.check import check as check_file  # noqa: PLC0415
 
     text, problems = check_file(file, os.environ)

@@ -46,7 +46,8 @@ def add(config: Path, name: str, options: Mapping[str, Any], *, only_print: bool
             _change(config, lambda keys: _added(keys, name, entry))
     except (CannotWrite, SettingsError, OSError) as error:
         return _failed(error)
-    click.echo(f"The key of {name}, shown this once:", err=True)
+    accepted = "" if only_print else "; running gateways accept it within seconds"
+    click.echo(f"The key of {name}, shown only this once{accepted}:", err=True)
     click.echo(key, err=only_print)
     return 0
 
@@ -57,7 +58,7 @@ def remove(config: Path, name: str) -> int:
         _change(config, lambda keys: _removed(keys, name))
     except (CannotWrite, SettingsError, OSError) as error:
         return _failed(error)
-    click.echo(f"The key of {name} is taken back; running gateways refuse it within seconds.")
+    click.echo(f"The key of {name} is removed; running gateways refuse it within seconds.")
     return 0
 
 

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -125,7 +125,6 @@ def run(
     folder: tempfile.TemporaryDirectory[str],
     listeners: Sequence[socket.socket] = (),
     grace_s: float = 35.0,
-    clock: Callable[[], float] = time.monotonic,
 ) -> int:
     """Keep ``count`` workers running until stopped, and deal them the connections of ``listeners``; return the exit status for all.
 
@@ -143,7 +142,7 @@ def run(
             if signal.SIGHUP in received:
                 received.discard(signal.SIGHUP)
                 _signal(workers, signal.SIGHUP)
-            if _check_workers(workers, command, dealer, clock()):
+            if _check_workers(workers, command, dealer, time.monotonic()):
                 return 1
             dealer.serve(POLL_S)
             for worker in workers:

@@ -32,7 +32,7 @@ def _open_admin_port(settings: Settings) -> list[Problem]:
     admin = settings.admin
     if admin.token or is_loopback(admin.host):
         return []
-    return [("admin.token", "is compulsory when admin.host is not a loopback address")]
+    return [("admin.token", "is required, because admin.host is not a loopback address")]
 
 
 def _open_keys(settings: Settings) -> list[Problem]:

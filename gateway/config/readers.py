@@ -132,7 +132,7 @@ def duration(node: Node) -> float:
     """Read a duration, in seconds. A bare 0 needs no unit."""
     if node.text().strip() == "0":
         return 0.0
-    return _measure(node, SECONDS, str, "a duration with its unit, such as 30s, 500ms or 5m", likely="s")
+    return _measure(node, SECONDS, str, "a duration with its unit, such as 500ms, 30s, 5m or 7d", likely="s")
 
 
 def patience(node: Node) -> float:

@@ -26,6 +26,9 @@ READ_AT_START: Final = (
 NAMES: Final = {setting.path: setting.name for setting in SETTINGS}
 """The attribute of each setting, by the setting's path in the file."""
 
+POLLED_EVERY_S: Final = 2.0
+"""Interval at which a file is looked at. A change takes effect at the second look."""
+
 Stamp = tuple[int, int, int] | None
 """Identifies a state of a file: modification time, inode and size; None while there is no file."""
 
@@ -46,13 +49,11 @@ class Watcher:
         loaded: Settings,
         on_change: Callable[[Settings], Awaitable[None] | None],
         *,
-        interval_s: float = 2.0,
         on_refused: Callable[[], None] = lambda: None,
     ) -> None:
         self._path = path
         self._environ = environ
         self._on_change = on_change
-        self._interval_s = interval_s
         self._on_refused = on_refused
         self._files = files_of(path, environ)
         self._seen = self._stamps()
@@ -64,7 +65,7 @@ class Watcher:
     async def run(self) -> None:
         """Poll until cancelled."""
         while True:
-            await asyncio.sleep(self._interval_s)
+            await asyncio.sleep(POLLED_EVERY_S)
             await self.poll()
 
     async def poll(self) -> bool:

@@ -75,9 +75,9 @@ class Settings(msgspec.Struct, frozen=True, dict=True):  # cached properties nee
     """Client keys by name, those of ``server.keys_file`` included."""
 
     @classmethod
-    def simple(cls, upstream_url: str, window: int | None = None, provider: str = "openai") -> "Settings":
+    def simple(cls, upstream_url: str, window: int | None = None) -> "Settings":
         """Return the settings of `turnfold serve --upstream URL`, without a file."""
-        upstream = Upstream("default", provider, upstream_url.strip().rstrip("/"))
+        upstream = Upstream("default", "openai", upstream_url.strip().rstrip("/"))
         models = {"*": Model(context_window=window)} if window is not None else {}
         return cls({upstream.name: upstream}, upstream.name, models=models)
 

@@ -27,7 +27,7 @@ from gateway.serve.incoming.headers import OURS
 from gateway.serve.incoming.limits import check_request, check_text
 from gateway.serve.record import LONGEST_PATH
 from gateway.serve.request import outcome
-from gateway.serve.request.mode import allowed
+from gateway.serve.request.mode import mode_for
 from gateway.serve.request.outcome import Delivery, Times, Traffic
 from gateway.serve.request.sessions import session_of
 from gateway.upstream.refusals import refusal_from
@@ -170,7 +170,7 @@ class EnvoyAttempt:
         """Return a parsed request with its settings and its caller. Raises ClientError for a mode that is not allowed."""
         setup = self.gateway.setup
         route = setup.settings.route(request.model)
-        mode = allowed(self.carried.mode, route)
+        mode = mode_for(self.carried.mode, route)
         request_id = self.headers.get("x-request-id") or self.gateway.request_id()
         return EnvoyRequest(self.gateway, setup, route, request, mode, self.headers, request_id[:128], self._address)
 

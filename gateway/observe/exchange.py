@@ -89,6 +89,12 @@ class Parts(NamedTuple):
     """Kept free for the answer."""
 
 
+CLIENT_GONE: Final = "client_gone"
+"""The error of a request whose client left before it had the whole answer."""
+CLIENT_GONE_STATUS: Final = 499
+"""Its status; nginx's number."""
+
+
 class Exchange(msgspec.Struct):
     """The record of one request. Token counts are None when not counted; times are in seconds.
 

@@ -31,11 +31,6 @@ def families(metrics: Metrics, gauges: Iterable[Gauge] = (), worker: str = "") -
     ]
 
 
-def text_of(metrics: Metrics, gauges: Iterable[Gauge] = ()) -> bytes:
-    """Return all numbers of one process in the text format."""
-    return merged([families(metrics, gauges)])
-
-
 def merged(workers: Iterable[Sequence[Any]]) -> bytes:
     """Return the numbers of several workers in the text format, each family once."""
     found: dict[str, Metric] = {}

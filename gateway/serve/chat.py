@@ -22,6 +22,7 @@ from gateway.context.life.states import (
     Unreachable,
 )
 from gateway.context.life.transitions import advance, after_failed_transition
+from gateway.observe.exchange import CLIENT_GONE
 from gateway.serve import arrival as arrivals
 from gateway.serve import key_limits, key_models
 from gateway.serve import record as records
@@ -35,7 +36,7 @@ from gateway.serve.request.conversation import conversation_in
 from gateway.serve.request.decisions import DECISIONS
 from gateway.serve.request.deployment import with_model
 from gateway.serve.request.mode import mode_of
-from gateway.serve.request.outcome import CLIENT_LEFT, Delivery, Times
+from gateway.serve.request.outcome import Delivery, Times
 from gateway.serve.request.places import find_places
 from gateway.serve.request.sending import send
 from gateway.serve.request.served import ServedRequest, close_all, close_others, served_request
@@ -66,7 +67,7 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
         await key_limits.reserve_for(gateway, arrival, asked, setup.settings)
     if compact.wants_compaction(asked):
         return await compact.compact_conversation(gateway, request, raw, asked)
-    served = served_request(gateway, setup, request, raw, asked.model)
+    served = served_request(gateway, setup, request, raw, asked)
     return await _live(served, Received(Life(asked, mode_of(request, served.route))), times)
 
 
@@ -88,7 +89,7 @@ async def _live(served: ServedRequest, received: Received, times: Times) -> web.
                 times.decided = time.perf_counter()
         ended = cast("Ended", state)
         times.first_byte = time.perf_counter()
-        served.delivery = Delivery(finish.status_of(ended), CLIENT_LEFT)
+        served.delivery = Delivery(finish.status_of(ended), CLIENT_GONE)
         response, served.delivery = await _end(served, ended)
         if isinstance(state, Answered):
             served.delivery = await learn.learn_after_delivery(served, state)

@@ -42,7 +42,7 @@ def check_model(request: web.BaseRequest, model: str) -> None:
     named = "names no model" if not model else "names a model that this key is not for"
     raise ClientError(
         403,
-        f"The request {named}; it is for: {', '.join(key.models)}.",
+        f"The request {named}. The key is for: {', '.join(key.models)}.",
         code="model_not_allowed",
         type_="permission_error",
     )

@@ -14,15 +14,12 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from gateway.context.life import identity
-from gateway.observe.exchange import Action, Call, Exchange, Why
+from gateway.observe.exchange import CLIENT_GONE, CLIENT_GONE_STATUS, Action, Call, Exchange, Why
 from gateway.serve.arrival import Arrival
 from gateway.serve.gateway import Gateway
 from gateway.upstream.client import Target
 from gateway.wire.message import OPENING_CHARACTERS
 from providers.record import Usage
-
-CLIENT_GONE: Final = 499
-"""The status of a request whose client left before its answer; nginx's number."""
 
 LONGEST_NAME: Final = 200
 """Characters of a model's name that are kept. Chosen: longer than any real one."""
@@ -43,8 +40,8 @@ class Record(msgspec.Struct, eq=False):
     model: str = ""
     attempts: int = 0
     body_bytes: int = 0
-    status: int = CLIENT_GONE
-    error: str = "client_gone"
+    status: int = CLIENT_GONE_STATUS
+    error: str = CLIENT_GONE
     usage: Usage | None = None
     """The tokens that the upstream billed, where the bill is read."""
     done: bool = False
@@ -103,7 +100,7 @@ class Record(msgspec.Struct, eq=False):
                 response.headers.setdefault(name, value)
         if self.done:
             return
-        if self.status == CLIENT_GONE:
+        if self.status == CLIENT_GONE_STATUS:
             self.arrival.request_id = response.headers.get("x-turnfold-request-id", self.arrival.request_id)
             self.set_outcome(response.status)
         self.answer_bytes = size_of(response) or self.answer_bytes

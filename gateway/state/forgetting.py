@@ -155,13 +155,10 @@ async def _write(store: Store, forgotten: Forgotten) -> None:
 class Watch:
     """Checks once a second whether another process deleted something, and then calls ``on_deletion``."""
 
-    def __init__(
-        self, store: Store, tasks: Tasks, on_deletion: Callable[[Forgotten], None], every_s: float = EVERY_S
-    ) -> None:
+    def __init__(self, store: Store, tasks: Tasks, on_deletion: Callable[[Forgotten], None]) -> None:
         self._store = store
         self._tasks = tasks
         self._on_deletion = on_deletion
-        self._every_s = every_s
         self._known: Forgotten | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
@@ -190,7 +187,7 @@ class Watch:
     def _tick(self) -> None:
         if not self._closed:
             self._tasks.start(self.check(), "forgotten")
-            self._timer = asyncio.get_running_loop().call_later(self._every_s, self._tick)
+            self._timer = asyncio.get_running_loop().call_later(EVERY_S, self._tick)
 
 
 def now() -> float:

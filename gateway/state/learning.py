@@ -48,6 +48,8 @@ GUESSED_TTL_S: Final = 3600.0
 """Lifetime of a size that was accepted after a refusal without numbers: the real window may be larger."""
 LARGEST_TTL_S: Final = 24 * 3600.0
 """The largest billed prompt. The same day as for a stated limit, which it can disprove."""
+STORED_GROWTH: Final = 1.25
+"""Factor by which the largest billed prompt must grow to be stored again: a growing conversation is billed a little more each time."""
 RATIO_TTL_S: Final = facts.LONGEST_TTL_S
 """A model's ratio. Chosen: tokenizers change less often than deployments."""
 REFRESH_S: Final = 30.0
@@ -230,20 +232,22 @@ class Learning:
         """Fold one conversation to a guessed size. It is at least the largest prompt that was billed lately: this much fits."""
         now = self._clock()
         proven = self._proven((lesson.upstream, lesson.model, learner))
-        guess = _guessed_size(lesson, learner, now, now + GUESSED_TTL_S)
-        self._fold_smaller(lesson.scope, lesson.conversation, replace(guess, tokens=max(lesson.tokens, proven)))
+        guess = SmallerSize(
+            upstream=lesson.upstream, model=lesson.model, learner=learner, tokens=max(lesson.tokens, proven), kind="guessed",
+            sign=lesson.sign[: facts.SIGN_CHARS], billed=lesson.billed, counted=lesson.counted, since=now, until=now + GUESSED_TTL_S,
+        )  # fmt: skip
+        self._fold_smaller(lesson.scope, lesson.conversation, guess)
 
     def _fold_smaller(self, scope: str, conversation: str, smaller: SmallerSize) -> None:
         """Fold one conversation to a smaller size from now on: store the size, and that this learner has such a size."""
         owner = smaller.owner
         self.conversations.fold_smaller(scope, conversation, smaller)
-        ttl_s = smaller.until - smaller.since
         known = self._facts_about(owner).windows
         if known.smaller_until < smaller.until:
             self._set_windows(owner, replace(known, smaller_until=smaller.until))
         if smaller.kind == "guessed":
             log.info("fold_guessed", upstream=smaller.upstream, model=smaller.model, tokens=smaller.tokens, sign=smaller.sign,
-                     billed=smaller.billed, counted=smaller.counted, expires_in_s=ttl_s)  # fmt: skip
+                     billed=smaller.billed, counted=smaller.counted, expires_in_s=smaller.until - smaller.since)  # fmt: skip
 
     def _apply_bill(self, lesson: PromptRead, learner: str) -> None:
         """Apply a billed prompt: it disproves smaller windows, stated or guessed."""
@@ -265,8 +269,7 @@ class Learning:
         fresh = replace(known, stated=stated)
         if grew:
             fresh = replace(fresh, largest=lesson.tokens, largest_since=now, largest_until=now + LARGEST_TTL_S)
-        # A growing conversation is billed a little more each time: the stored value follows in steps of a quarter.
-        if dropped or lesson.tokens > 1.25 * known.largest or known.largest_until <= now:
+        if dropped or lesson.tokens > STORED_GROWTH * known.largest or known.largest_until <= now:
             self._set_windows(owner, fresh)
         else:
             self._update(owner, windows=fresh)
@@ -317,13 +320,6 @@ class Learning:
             self._update(owner, windows=self._forgotten.still_valid(model, windows))
         if ratio is not None and not self._forgotten.covers(model, ratio.since):
             self._update(owner, ratio=ratio)
-
-
-def _guessed_size(lesson: SmallerFold, learner: str, now: float, until: float) -> SmallerSize:
-    return SmallerSize(
-        upstream=lesson.upstream, model=lesson.model, learner=learner, tokens=lesson.tokens, kind="guessed",
-        sign=lesson.sign[: facts.SIGN_CHARS], billed=lesson.billed, counted=lesson.counted, since=now, until=until,
-    )  # fmt: skip
 
 
 def _stored_name(owner: Owner) -> str:

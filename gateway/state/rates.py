@@ -16,12 +16,12 @@ from typing import Final, Literal
 import msgspec
 from msgspec.structs import replace
 
-from gateway.observe.exchange import Exchange
+from gateway.observe.exchange import CLIENT_GONE, Exchange
 from gateway.state.store.base import Store
 from gateway.state.store.memory import MemoryStore
 from providers.native import WRITING
 
-GONE: Final = frozenset({"client_gone", "unfinished"})
+GONE: Final = frozenset({CLIENT_GONE, "unfinished"})
 """The errors of a request, and of a turn on a socket, whose client left before its end."""
 UNENDED: Final = GONE | {"upstream_broke_off"}
 """The errors of a request whose answer has no end: a bill at its beginning does not count its text."""

@@ -5,10 +5,10 @@ No request waits for a summary. A failure here costs one summary, and the digest
 
 import asyncio
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 import structlog
@@ -20,6 +20,7 @@ from gateway.context.cut.summary import Summary
 from gateway.context.life import identity
 from gateway.context.life.identity import key_hash_in
 from gateway.context.summarise import transcript
+from gateway.state.accounts import Account, Accounts
 from gateway.state.newest import keep_newest
 from gateway.state.store.base import Store
 from gateway.state.store.values import pack, unpack
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-Entry = TypeVar("Entry")
 AskModel = Callable[[str, Sequence[Message]], Awaitable[bytes | None]]
 """(model, messages) -> the body of the answer, or None when it was not usable.
 
@@ -57,8 +57,6 @@ MOST_RUNNING: Final = 16
 next request."""
 MOST_PIECES: Final = 16
 """Calls for one summary. Chosen to bound its cost: a longer conversation keeps its digest."""
-MOST_ACCOUNTS: Final = 4096
-"""Callers whose failures and spending are kept."""
 SIZE_SHARE: Final = 8
 """A summary should be this many times shorter than the messages it replaces."""
 WINDOW_SHARE: Final = 16
@@ -68,18 +66,6 @@ SMALLEST_SUMMARY: Final = 150
 """Tokens of the shortest summary. Chosen: a paragraph."""
 LARGEST_SUMMARY: Final = 2000
 """Tokens. Asked for more, models write more words and no more facts."""
-
-
-LARGEST_SHARE_OF_REST: Final = 3 / 4
-"""Share of the operator's hourly tokens, minus those used by others, that one caller may use: so no caller can use up all of them."""
-
-
-class Spending(NamedTuple):
-    """Tokens of one job, when they were spent, and the key hash of the caller whose conversation it was."""
-
-    at: float
-    tokens: int
-    caller: str
 
 
 class SummaryJob(msgspec.Struct, frozen=True):
@@ -105,11 +91,6 @@ class SummaryJob(msgspec.Struct, frozen=True):
     """Hash of the caller's key when the caller pays for the call; empty when the summariser's upstream has its own key.
     """
 
-    @property
-    def account(self) -> tuple[str, str]:
-        """The key of failures and spending. It separates callers who pay themselves: one's refused key does not affect another."""
-        return self.model, self.payer
-
 
 class Summariser:
     """The summaries of one process: read from memory or the store, and made in the background."""
@@ -130,8 +111,7 @@ class Summariser:
         self._clock = clock
         self._cached: OrderedDict[str, tuple[str, float]] = OrderedDict()
         self._running: set[str] = set()
-        self._breakers: OrderedDict[tuple[str, str], Breaker] = OrderedDict()
-        self._spent: OrderedDict[tuple[str, str], deque[Spending]] = OrderedDict()
+        self._accounts = Accounts(clock)
         self._forgotten = 0
 
     def forget(self) -> None:
@@ -208,26 +188,26 @@ class Summariser:
         """Make and store the summary; only this process holds the claim."""
         if await self._store.get(KIND, key) is not None:
             return  # another replica finished between our check and our claim
-        breaker = _entry(self._breakers, job.account, lambda: Breaker(pause_s=30.0, longest_s=600.0, clock=self._clock))
-        forgotten = self._forgotten
+        account, forgotten = self._accounts.of(job.model, job.payer), self._forgotten
+        caller = key_hash_in(job.scope)
         # The budget is checked first: `begin_call` may use up the only trial call that the breaker allows.
-        if not self._can_afford(job, plan.cost) or not breaker.begin_call():
+        if not account.can_afford(plan.cost, caller, job.tokens_per_hour) or not account.breaker.begin_call():
             self._observed("declined", 0)
             return
-        self._charge(job, plan.cost)
-        written = await self._write(job, ask, plan, breaker)
+        account.charge(plan.cost, caller)
+        written = await self._write(job, ask, plan, account)
         if not written.text:
             await self._give_up(job, key, written.problem)
         elif self._forgotten == forgotten:  # else something was deleted meanwhile, on which the summary may depend
             await self._put(job, key, plan, written.text)
 
-    async def _write(self, job: SummaryJob, ask: AskModel, plan: "Plan", breaker: Breaker) -> "Written":
+    async def _write(self, job: SummaryJob, ask: AskModel, plan: "Plan", account: Account) -> "Written":
         """Ask the model to write the summary piece by piece, and check the result."""
         text = plan.earlier
         for piece in plan.pieces:
-            body = await self._call(job, ask, transcript.question(piece, text, plan.size), breaker)
+            body = await self._call(job, ask, transcript.question(piece, text, plan.size), account.breaker)
             if body is None and piece is plan.pieces[0]:
-                self._refund(job, plan.cost)
+                account.refund(plan.cost, key_hash_in(job.scope))
             text = _read(body) if body is not None else ""
             if not text:
                 return Written(problem="no_answer")
@@ -272,31 +252,6 @@ class Summariser:
         mark = pack(VERSION, text="")
         await self._store.put(KIND, key, mark, ttl_s=FAILED_TTL_S, scope=job.scope)
 
-    def _can_afford(self, job: SummaryJob, cost: int) -> bool:
-        """Return whether the payer's budget of this hour covers the job, and the caller's part of it."""
-        if job.tokens_per_hour is None:
-            return True
-        spent = _entry(self._spent, job.account, deque[Spending])
-        now, caller = self._clock(), key_hash_in(job.scope)
-        while spent and spent[0].at <= now - 3600:
-            spent.popleft()
-        others = sum(one.tokens for one in spent if one.caller != caller)
-        own = sum(one.tokens for one in spent) - others
-        left = job.tokens_per_hour - others
-        return own + cost <= (left if job.payer else left * LARGEST_SHARE_OF_REST)
-
-    def _charge(self, job: SummaryJob, cost: int) -> None:
-        """Subtract a job's cost from the budget of this hour."""
-        if job.tokens_per_hour is not None:
-            spent = _entry(self._spent, job.account, deque[Spending])
-            spent.append(Spending(self._clock(), cost, key_hash_in(job.scope)))
-
-    def _refund(self, job: SummaryJob, cost: int) -> None:
-        """Return the reserved cost of calls that were not made: the first one got no answer."""
-        spent = self._spent.get(job.account)
-        if job.tokens_per_hour is not None and spent:
-            spent.append(Spending(spent[-1].at, -cost, key_hash_in(job.scope)))
-
     def _remember(self, key: str, text: str) -> None:
         if text:
             keep_newest(self._cached, key, (text, self._clock() + CACHED_S), MOST_CACHED)
@@ -339,13 +294,6 @@ def _plan(job: SummaryJob, goal: SummaryGoal, earlier: Summary | None) -> Plan |
                 cost = sum(job.count(piece) for piece in pieces) + len(pieces) * 2 * size
                 return Plan(goal, pieces, text, size, cost)
     return None
-
-
-def _entry(kept: "OrderedDict[tuple[str, str], Entry]", key: tuple[str, str], make: Callable[[], Entry]) -> Entry:
-    """Return an existing or new entry; the least recently used is dropped when there are too many."""
-    found = kept[key] if key in kept else make()
-    keep_newest(kept, key, found, MOST_ACCOUNTS)
-    return found
 
 
 def _read(body: bytes) -> str:

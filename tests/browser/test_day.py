@@ -85,7 +85,7 @@ async def test_what_a_conversation_lost_is_found_and_explained(tmp_path, dashboa
             )
             await opened.heading("Request tf-")
             story = await opened.text()
-            assert "It did not fit, so its oldest part was replaced" in story
+            assert "It did not fit, so it was made shorter" in story
             assert "turns no longer stand word for word" in story
             kept = opened.page.locator("tr.kept", has_text=WISH)
             await expect(kept.first).to_be_visible(timeout=PATIENCE_MS)  # the wish stands

@@ -52,6 +52,13 @@ def checked(folder, text, *options):
     return CliRunner().invoke(main, ["check", str(file), *options])
 
 
+def test_the_file_of_the_current_folder_is_checked_if_none_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "turnfold.yaml").write_text(HEAD)
+    done = CliRunner().invoke(main, ["check"])
+    assert (done.exit_code, done.output.splitlines()[0]) == (0, "turnfold.yaml: all right")
+
+
 def test_each_value_of_a_model_is_told_with_its_source(tmp_path):
     text = HEAD + (
         "models: {fast: {name: llama-3, low_water: 0.5}, 'llama-*': {upstream: v, context_window: 8192, mode: observe}}\n"

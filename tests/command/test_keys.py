@@ -34,6 +34,7 @@ def test_a_key_is_shown_once_and_kept_as_its_hash(run, tmp_path):
                "--expires", "2999-01-31")  # fmt: skip
     assert done.exit_code == 0, done.output
     key = re.search(r"^tfk_\S{43}$", done.stdout, re.MULTILINE)[0]
+    assert done.stderr == "The key of alice, shown only this once; running gateways accept it within seconds:\n"
     text = (tmp_path / "k.yaml").read_text()
     assert key not in text
     found = load(tmp_path / "turnfold.yaml", {}).keys["alice"]

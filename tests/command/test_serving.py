@@ -122,7 +122,7 @@ async def test_a_busy_port_is_told_by_its_setting(tmp_path, standin, place, work
         status, lines = await run(tmp_path, "serve", "--config", "t.yaml", "--workers", str(workers))
         assert status == 1
         assert (
-            f"{place}.port: 127.0.0.1:{ports[place]} cannot be bound (Address already in use); end the program that uses it"
+            f"{place}.port: 127.0.0.1:{ports[place]} cannot be bound (Address already in use). Is the gateway running already?"
             in lines[0]
         )
         assert len(lines) == 1 or workers == 2  # the second worker's admin port, one above, may be busy, too
@@ -174,7 +174,9 @@ async def test_a_temporary_folder_that_is_no_place_for_sockets_is_told(tmp_path,
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "no.such.host.invalid"])
 async def test_a_host_that_is_no_address_of_this_machine_is_told(tmp_path, host):
-    status, lines = await run(tmp_path, "serve", "--upstream", "http://127.0.0.1:9/v1", "--host", host, "--port", "9")
+    status, lines = await run(
+        tmp_path, "serve", "--upstream", "http://127.0.0.1:9/v1", "--host", host, "--port", "9", "--admin-port", "0"
+    )
     assert (status, len(lines)) == (1, 1)
     assert lines[0].startswith(f"turnfold: server.host: {host}:9 cannot be bound (")
     assert "choose an address of this machine" in lines[0]

@@ -119,15 +119,15 @@ BAD = [
     ),
     (
         "server: {shutdown_grace: 30}",
-        "1: server.shutdown_grace: 30 is not a duration with its unit, such as 30s, 500ms or 5m; did you mean 30s?",
+        "1: server.shutdown_grace: 30 is not a duration with its unit, such as 500ms, 30s, 5m or 7d; did you mean 30s?",
     ),
     (
         "server: {shutdown_grace: 1_000}",
-        "1: server.shutdown_grace: 1_000 is not a duration with its unit, such as 30s, 500ms or 5m",
+        "1: server.shutdown_grace: 1_000 is not a duration with its unit, such as 500ms, 30s, 5m or 7d",
     ),
     (
         "server: {shutdown_grace: 30 sec}",
-        '1: server.shutdown_grace: "30 sec" is not a duration with its unit, such as 30s, 500ms or 5m',
+        '1: server.shutdown_grace: "30 sec" is not a duration with its unit, such as 500ms, 30s, 5m or 7d',
     ),
     (
         "upstreams: {u: {provider: vllm, base_url: http://h/v1, timeout: 0s}}",
@@ -232,8 +232,8 @@ BAD = [
     ),
     (TWO, "1: default_upstream: is missing; one of a, b"),
     (TWO + "default_upstream: c", '5: default_upstream: "c" is not an upstream; known: a, b'),
-    ("admin: {host: 0.0.0.0}", "1: admin.token: is compulsory when admin.host is not a loopback address"),
-    ("admin: {host: 10.0.0.7, token: ''}", "1: admin.token: is compulsory when admin.host is not a loopback address"),
+    ("admin: {host: 0.0.0.0}", "1: admin.token: is required, because admin.host is not a loopback address"),
+    ("admin: {host: 10.0.0.7, token: ''}", "1: admin.token: is required, because admin.host is not a loopback address"),
     ("admin: {port: 8787}", "1: admin.port: is also server.port (8787)"),
     ("nonsense: 1", "1: nonsense: unknown key; known: server, admin, store, log, observe, upstreams, default_upstream, models, keys, defaults, fold"),
     ("1", "1: 1 is not a mapping of keys to values"),

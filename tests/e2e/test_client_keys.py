@@ -196,6 +196,14 @@ async def test_a_key_is_held_to_its_models(guarded, patterns, model, served):
     assert (await running.chat({**ASK, "model": model}, BEARER)).status == (200 if served else 403)
 
 
+@pytest.mark.parametrize(
+    "asked", [{**ASK, "model": "dear"}, {"messages": ASK["messages"]}], ids=["another model", "no model"]
+)
+async def test_a_refusal_says_which_models_the_key_is_for(guarded, asked):
+    refused = await (await guarded(models=["gpt-4o*", "o3"])).chat(asked, BEARER)
+    assert refused.json["error"]["message"].endswith(". The key is for: gpt-4o*, o3.")
+
+
 def session_form(name):
     """A form with a model, and another one in a field of this name."""
     head = b"--b\r\nContent-Disposition: form-data; "

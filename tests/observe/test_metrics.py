@@ -5,7 +5,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.context.write.draft import Step
 from gateway.observe.exchange import Exchange
-from gateway.observe.exposition import text_of
+from gateway.observe.exposition import families, merged
 from gateway.observe.metrics import MOST_KEYS, OTHER_KEYS, Metrics
 
 FOLDED = Exchange(
@@ -33,8 +33,8 @@ FOLDED = Exchange(
 
 
 def samples(metrics: Metrics) -> dict[tuple[str, tuple[str, ...]], float]:
-    families = text_string_to_metric_families(text_of(metrics).decode())
-    return {(s.name, tuple(s.labels.values())): s.value for family in families for s in family.samples}
+    found = text_string_to_metric_families(merged([families(metrics)]).decode())
+    return {(s.name, tuple(s.labels.values())): s.value for family in found for s in family.samples}
 
 
 def test_an_exchange_is_counted_in_every_family_it_concerns() -> None:
@@ -62,7 +62,7 @@ def test_the_clients_own_words_are_no_label() -> None:
     metrics = Metrics()
     metrics.observe(FOLDED)
 
-    assert "whatever" not in text_of(metrics).decode()
+    assert "whatever" not in merged([families(metrics)]).decode()
 
 
 def test_a_survived_failure_of_our_own_is_counted() -> None:

@@ -120,7 +120,7 @@ def busy_ports(settings: Settings) -> Iterator[str]:
             continue
         reason, is_address = found
         if is_address:
-            yield f"{name}.port: {host}:{port} cannot be bound ({reason}); end the program that uses it, or choose another port: --{flag} PORT"
+            yield f"{name}.port: {host}:{port} cannot be bound ({reason}). Is the gateway running already? If not, end the program that uses the port, or choose another: --{flag} PORT"
         else:
             yield f"{name}.host: {host}:{port} cannot be bound ({reason}); choose an address of this machine, such as 127.0.0.1 or 0.0.0.0"
 

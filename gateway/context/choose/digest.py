@@ -1,6 +1,6 @@
 """The digest: choose the lines of the folded part with the most new facts per token."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
 from typing import Final
 
@@ -23,15 +23,15 @@ def choose(
     count: CountText,
     *,
     known: frozenset[str] = frozenset(),
-    relevance: Mapping[int, float] | None = None,
+    for_quotes: Collection[int] | None = None,
 ) -> list[int]:
     """Choose the lines with the most new facts per token; return their positions in order.
 
-    ``known`` are facts that are elsewhere in the request. With ``relevance`` only the lines in it are considered, and their worth
-    is multiplied by their relevance to a question.
+    ``known`` are facts that are elsewhere in the request. With ``for_quotes`` only the lines at these positions are considered, for
+    the quotes of a question.
     """
-    greedy = Greedy(pool, known, relevance)
-    if relevance is None:
+    greedy = Greedy(pool, known, for_quotes)
+    if for_quotes is None:
         if pool.has_many_calls:
             greedy.take_wishes(pool.wishes.sure, tokens * SURE_WISHES_SHARE_WITH_CALLS)
         few_wishes = pool.has_many_calls or pool.dialogue.between_people

@@ -1,7 +1,7 @@
 """Take lines by their worth: the next line is the one with the most new facts per token, until the room is full."""
 
 import heapq
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from gateway.context.choose.naming import NamingLines
@@ -14,8 +14,8 @@ OPENING_TOKENS: Final = 3
 SEPARATOR_TOKENS: Final = 1.5
 """Tokens that are counted for the mark between two lines of an answer. The mark has one. The rest favours lines that need no
 mark."""
-RELEVANT_LINE_WORTH: Final = 0.5
-"""Worth of any line that is relevant to a question, even if its facts are known."""
+QUOTED_LINE_WORTH: Final = 0.5
+"""Worth of any line that may be quoted, even if its facts are known."""
 LEAST_GAIN: Final = 1e-9
 """The least gain in worth by which a line is taken. Smaller gains are rounding errors."""
 MOST_SKIPPED: Final = 24
@@ -35,12 +35,15 @@ class Greedy:
     The first line of a message costs more than the others, because the row begins with its speaker or its tool. So the first
     choice from a message is a *bundle*: the lines that are together worth most per token. From then on the message is *open*, and
     its other lines are chosen one by one. Facts of chosen lines are *known* and no longer count for other lines.
+
+    ``for_quotes`` are the positions of the only lines that may be taken, for the quotes of a question: then no wish waits for its
+    revocation, and no call is shown before its result. Without them all lines may be taken, for a digest.
     """
 
-    def __init__(self, pool: LinePool, known: Collection[str], relevance: Mapping[int, float] | None) -> None:
+    def __init__(self, pool: LinePool, known: Collection[str], for_quotes: Collection[int] | None) -> None:
         self.pool = pool
         self.lines = pool.lines
-        self.relevance = relevance
+        self.is_for_quotes = for_quotes is not None
         self.worth = pool.worth
         self.speech_odds, self.data_odds = map(dict, self.worth.odds)
         self.known_words: set[Word] = set()
@@ -53,9 +56,9 @@ class Greedy:
         self.taken: set[int] = set()
         self.naming_lines_of = NamingLines(pool, self.taken, self.open_groups).of
         self.used_tokens = 0.0
-        self.candidates = _candidates(pool, relevance)
+        self.candidates = _candidates(pool, for_quotes)
         """By message the lines that may be taken."""
-        self.bounds = self.worth.bounds if relevance is None else _bounds_by_relevance(pool, relevance)
+        self.bounds = self.worth.bounds if for_quotes is None else _bounds_for_quotes(pool, for_quotes)
         """By position the upper bound of a line's worth per token. The worth is computed again before the line is taken."""
         self.strongest: dict[int, list[int]] = {}
         """By message the lines with the highest bounds, from which its bundle is made."""
@@ -106,7 +109,7 @@ class Greedy:
     def _gain(self, position: int) -> float:
         """Return the worth of a line with the facts that are known by now."""
         gain = self.worth.of(position, self.speech_odds, self.data_odds)
-        return gain if self.relevance is None else (gain + RELEVANT_LINE_WORTH) * self.relevance[position]
+        return gain + QUOTED_LINE_WORTH if self.is_for_quotes else gain
 
     def _best_bundle(self, message: int) -> _Bundle:
         """Return the bundle with the highest worth per token of a message that is not open yet."""
@@ -190,7 +193,7 @@ class Greedy:
 
     def _lacks_revocation(self, position: int) -> bool:
         """Return whether a line is a revoked wish and its revocation is not chosen."""
-        if self.relevance is not None:
+        if self.is_for_quotes:
             return False
         revocation = self.pool.wishes.revocations.get(position)
         return revocation is not None and revocation not in self.taken
@@ -219,7 +222,7 @@ class Greedy:
         """Return the position of the call that will be shown before the first line of a result; -1 if it is already
         chosen."""
         position = self.pool.call_of_result.get(message, -1)
-        return position if position not in self.taken and self.relevance is None else -1
+        return position if position not in self.taken and not self.is_for_quotes else -1
 
     def _bound_of_call(self, message: int) -> float:
         """Return the highest possible worth per token of the call before the first line of a result."""
@@ -268,10 +271,9 @@ class Greedy:
         return 0.0 if message in self.open_messages else OPENING_TOKENS + len(self.pool.readings[message].tool) / 4
 
 
-def _candidates(pool: LinePool, relevance: Mapping[int, float] | None) -> dict[int, list[int]]:
-    """Return by message the lines that may be taken: with ``relevance`` only the relevant ones, else all that are not
-    outdated."""
-    if relevance is None:
+def _candidates(pool: LinePool, for_quotes: Collection[int] | None) -> dict[int, list[int]]:
+    """Return by message the lines that may be taken: only those that may be quoted, if these are given, else all that are not outdated."""
+    if for_quotes is None:
         outdated = pool.outdated
         return {
             message: [position for position in positions if position not in outdated]
@@ -279,13 +281,13 @@ def _candidates(pool: LinePool, relevance: Mapping[int, float] | None) -> dict[i
         }
     replaced = pool.replaced
     return {
-        message: [position for position in positions if position in relevance and position not in replaced]
+        message: [position for position in positions if position in for_quotes and position not in replaced]
         for message, positions in pool.positions.items()
     }
 
 
-def _bounds_by_relevance(pool: LinePool, relevance: Mapping[int, float]) -> list[float]:
+def _bounds_for_quotes(pool: LinePool, for_quotes: Collection[int]) -> list[float]:
     return [
-        (bound + RELEVANT_LINE_WORTH / line.size) * relevance.get(position, 0.0)
+        bound + QUOTED_LINE_WORTH / line.size if position in for_quotes else 0.0
         for position, (bound, line) in enumerate(zip(pool.worth.bounds, pool.lines, strict=True))
     ]

@@ -34,6 +34,8 @@ Mode = Literal["enforce", "observe", "off"]
 NEAR_WINDOW: Final = 0.8
 """Share of its window from which a request's empty stream means "too long"; after a fold it always does (case 123).
 Chosen: counts are less exact."""
+PARTS_NAMED: Final = 3
+"""The largest parts of a request that our own refusal names. Chosen: a line."""
 FAULT_STATUSES: Final = frozenset({408, 429, 500, 502, 503, 504, 529})
 """Statuses about the server's health or patience, not about the request: another place may do better."""
 
@@ -220,14 +222,14 @@ def refusal_in(state: Ready, event: ReplyCame) -> Refusal | None:
     return refusal
 
 
-def largest_parts(task: Task, limit: int = 3) -> str:
+def largest_parts(task: Task) -> str:
     """Return the largest parts of a request by place and size, without their text."""
     parts = [
         (task.counter.message(message), f"messages[{index}] ({message.get('role')})")
         for index, message in enumerate(task.request.messages)
     ]
     parts.append((task.fixed, "tools and overhead"))
-    return ", ".join(f"{name}: {size} tokens" for size, name in sorted(parts, reverse=True)[:limit])
+    return ", ".join(f"{name}: {size} tokens" for size, name in sorted(parts, reverse=True)[:PARTS_NAMED])
 
 
 def fault_of(attempt: Attempt) -> str:

@@ -1,7 +1,7 @@
 """Write the text that replaces the folded part, and the messages to send.
 
-- `folding`: the entrance: an earlier draft, or a fold. `draft_cache` keeps drafts. `draft`: the values of an unfinished and a finished fold.
-- `stages`: the stages of a fold. It calls the files below.
+- `folding`: the entrance: an earlier draft, or a fold. `draft_cache` keeps drafts. `draft`: the result.
+- `stages`: the stages of a fold. It calls the files below. `sketch`: the unfinished fold that they change.
 - `kept`: the kept messages, whole or shortened.
 - `replacement`: the note and the quotes for all others. `note`: insert them into the messages.
 - `readings`, `pools`: the folded messages as lines.

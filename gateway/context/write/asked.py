@@ -137,8 +137,8 @@ and kept turns have little of it."""
 
 def ask_of(source: Source, layout: Layout) -> Ask:
     """Return what the current question asks; an empty text if there is none, or no quotes are wanted."""
-    is_searched = layout.question and source.policy.recall_share and not source.rung.newest_only
-    ask = Ask(question_text(source, layout.question) if is_searched else "", layout)
+    wants_quotes = layout.question and source.policy.recall_share and not source.rung.newest_only
+    ask = Ask(question_text(source, layout.question) if wants_quotes else "", layout)
     return replace(ask, need=_need(source, ask)) if ask.kind is Kind.REQUEST and ask.about_conversation else ask
 
 

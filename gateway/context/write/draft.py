@@ -1,13 +1,9 @@
 """A draft: the messages to send, their cost, and the steps that made them."""
 
-from collections.abc import Mapping
-from functools import cached_property
 from typing import Final
 
 import msgspec
 
-from gateway.context.cut.layout import Layout
-from gateway.context.write import note
 from gateway.wire.message import Message
 
 NOTE_STAGES: Final = frozenset({"digest", "summary", "note"})
@@ -50,21 +46,3 @@ class Draft(msgspec.Struct, frozen=True):
     def cost(self) -> int:
         """Return the cost of all messages, in tokens."""
         return sum(self.costs)
-
-
-class Sketch(msgspec.Struct, frozen=True, dict=True):  # cached properties need a dict
-    """An unfinished draft. Each stage of a fold takes a sketch and returns a sketch."""
-
-    layout: Layout
-    kept: Mapping[int, Message]
-    """The kept messages by index, each in its present form."""
-    note: str = ""
-    quotes: Mapping[int, str] = {}
-    """By the index of the message that they follow."""
-    steps: tuple[Step, ...] = ()
-    question_kept: QuestionKept | None = None
-
-    @cached_property
-    def messages(self) -> tuple[Message, ...]:
-        """Return the messages to send."""
-        return note.insert(self.kept, self.note, self.quotes)

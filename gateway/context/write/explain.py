@@ -1,4 +1,4 @@
-"""The fate of every line of a request: whether it is kept, quoted, or dropped, and why."""
+"""The fate of every line of a request in its fold: whether it is kept, quoted, or dropped, and why."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -7,16 +7,14 @@ import msgspec
 
 from gateway.context.count.counter import Counter
 from gateway.context.cut.budget import Budget
-from gateway.context.cut.cutting import layout_of
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.source import Source
 from gateway.context.cut.summary import Summary
 from gateway.context.read import lines
-from gateway.context.write.asked import ask_of
 from gateway.context.write.folding import source_of
-from gateway.context.write.kept import kept_messages
-from gateway.context.write.replacement import Replacement, replacement_of
-from gateway.context.write.set_aside import with_room_for_quotes
+from gateway.context.write.pools import pool_of
+from gateway.context.write.sketch import Sketch
+from gateway.context.write.stages import last_sketch
 from gateway.wire.memory import Memory
 from gateway.wire.message import PINNED_ROLES, Message, text_of
 
@@ -58,10 +56,9 @@ def explain_lines(
             for index, message in enumerate(messages)
         )
     source = source_of(messages, budget, counter, policy, summary=summary, memory=memory)
-    ask = with_room_for_quotes(source, ask_of(source, layout_of(source)))
-    kept = kept_messages(source, ask.layout)
-    fates = list(_fates_of_lines(source, replacement_of(source, ask, kept)))
-    for index, message in kept.items():
+    sketch = last_sketch(source)
+    fates = list(_fates_of_lines(source, sketch))
+    for index, message in sketch.kept.items():
         why = UNCHANGED if message is source.messages[index] else SHORTENED
         if message.get("role") in PINNED_ROLES:
             why = PINNED
@@ -74,12 +71,14 @@ def _fate_of_kept(index: int, message: Message, why: str) -> Fate:
     return Fate(index, str(message.get("role")), text, kept=True, why=why)
 
 
-def _fates_of_lines(source: Source, replacement: Replacement) -> Iterator[Fate]:
+def _fates_of_lines(source: Source, sketch: Sketch) -> Iterator[Fate]:
     """Yield the fate of each line of the messages that are left out."""
-    pool, in_note, in_quotes = replacement.pool, replacement.in_note, replacement.in_quotes
+    written = sketch.replacement
+    pool = written.pool if written else pool_of(source, sketch.layout.left_out)
+    in_note, in_quotes = (written.in_note, written.in_quotes) if written else (frozenset(), frozenset())
     wishes = set(pool.wishes.ranked)
     shown = {word.key for position in in_note | in_quotes for word in pool.lines[position].words}
-    covered = source.summary.covers if source.summary and replacement.stage == "summary" else 0
+    covered = source.summary.covers if source.summary and written and written.stage == "summary" else 0
     for position, (index, line) in enumerate(zip(pool.message_of, pool.lines, strict=True)):
         if index < 0:
             continue

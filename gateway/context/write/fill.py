@@ -36,7 +36,7 @@ class QuotesToFill(msgspec.Struct, frozen=True):
             return found
         in_quotes, envelope = set(found), self.pool.envelope
         candidates = {
-            position: 1.0
+            position
             for position, line in enumerate(self.pool.lines)
             if line.kind in _STRUCTURED
             and position not in envelope
@@ -45,7 +45,7 @@ class QuotesToFill(msgspec.Struct, frozen=True):
         }
         if not candidates:
             return found
-        return sorted({*found, *digest.choose(self.pool, left, self.count, known=known, relevance=candidates)})
+        return sorted({*found, *digest.choose(self.pool, left, self.count, known=known, for_quotes=candidates)})
 
     def with_less_relevant(
         self, found: list[int], scores: Mapping[Passage, float], *, only_talk: bool = False

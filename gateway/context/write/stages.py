@@ -6,7 +6,7 @@ From the first value to the last one:
 2. The kept messages, whole or shortened (`kept_messages`), and the `Replacement` of the others: a note and quotes (`replacement_of`).
 3. `Sketch`: both together (`first_sketch`). It usually fits.
 4. If it does not, each stage of `STAGES` returns a smaller sketch. The question is shortened last.
-5. `Draft`: the messages to send, and the steps that made them.
+5. `Draft`: the last sketch's messages, which are sent, and the steps that made them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -24,11 +24,12 @@ from gateway.context.cut.unit_limits import gets_final_size
 from gateway.context.shrink.gaps import characters_without_markers
 from gateway.context.shrink.message import fair_limits, shrink_message
 from gateway.context.write.asked import Ask, ask_of
-from gateway.context.write.draft import NOTE_STAGES, QUOTES_STAGE, Draft, QuestionKept, Sketch, Step
+from gateway.context.write.draft import NOTE_STAGES, QUOTES_STAGE, Draft, QuestionKept, Step
 from gateway.context.write.kept import kept_messages, words_of_question
 from gateway.context.write.replacement import Replacement, replacement_of
 from gateway.context.write.search import by_meaning
 from gateway.context.write.set_aside import quotes_fit_beside_turns, with_room_for_quotes
+from gateway.context.write.sketch import Sketch
 from gateway.wire.message import RESULT_ROLES, Message, media_parts, text_of
 
 LEAST_MESSAGE_TOKENS: Final = 12
@@ -49,13 +50,19 @@ Stage = Callable[[Sketch, Source], Sketch]
 
 def fold(source: Source) -> Draft:
     """Fold a conversation to fit its budget, as far as possible."""
+    sketch = last_sketch(source)
+    costs = tuple(map(source.cost_without_ids, sketch.messages))
+    return Draft(sketch.messages, costs, sketch.steps, sketch.layout.turns_folded, sketch.question_kept)
+
+
+def last_sketch(source: Source) -> Sketch:
+    """Return the sketch that fits the budget, or the smallest one."""
     sketch = first_sketch(source, layout_of(source))
     for stage in STAGES:
         if _excess(sketch, source) <= 0:
             break
         sketch = stage(sketch, source)
-    costs = tuple(map(source.cost_without_ids, sketch.messages))
-    return Draft(sketch.messages, costs, sketch.steps, sketch.layout.turns_folded, sketch.question_kept)
+    return sketch
 
 
 def first_sketch(source: Source, layout: Layout) -> Sketch:
@@ -89,8 +96,7 @@ def _sketch_of(source: Source, layout: Layout, kept: Mapping[int, Message], repl
         lines = replacement.quoted_lines
         detail = f"{lines} lines{', by words and meaning' if by_meaning(source) else ''}"
         steps.append(Step(QUOTES_STAGE, -_tokens_of_quotes(source, replacement), detail, lines))
-    sketch = Sketch(layout, kept, replacement.note, replacement.quotes, tuple(steps))
-    return _with_larger_results(sketch, source)
+    return _with_larger_results(Sketch(layout, kept, replacement, tuple(steps)), source)
 
 
 def _replacement(source: Source, ask: Ask, kept: Mapping[int, Message]) -> Replacement | None:
@@ -143,7 +149,7 @@ def write_shorter(sketch: Sketch, source: Source) -> Sketch:
     """Write the note and the quotes again, a little shorter, if the sketch is too large by only a few tokens: a joined text may
     have some more tokens than its parts."""
     excess = _excess(sketch, source)
-    if excess > MOST_JOINT_TOKENS or not (sketch.note or sketch.quotes):
+    if excess > MOST_JOINT_TOKENS or sketch.replacement is None:
         return sketch
     ask = ask_of(source, sketch.layout)
     for spare in (excess, excess + 2, excess + MOST_JOINT_TOKENS):
@@ -175,10 +181,10 @@ def keep_question_only(sketch: Sketch, source: Source) -> Sketch:
 
 def drop_note(sketch: Sketch, source: Source) -> Sketch:
     """Drop the note and the quotes, because the question's own words are worth more."""
-    if not sketch.note and not sketch.quotes:
+    if sketch.replacement is None:
         return sketch
     steps = tuple(step for step in sketch.steps if step.stage not in NOTE_STAGES and step.stage != QUOTES_STAGE)
-    return replace(sketch, note="", quotes={}, steps=steps)
+    return replace(sketch, replacement=None, steps=steps)
 
 
 def cut_question(sketch: Sketch, source: Source) -> Sketch:

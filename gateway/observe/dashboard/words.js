@@ -10,7 +10,7 @@ export const WHY = {
   proven: "Its size in bytes proves that it fits, so it was forwarded byte for byte; tokens were not counted.",
   fits: "It fits the window, so it was forwarded byte for byte.",
   lowered: "The conversation fits once the answer's limit (max_tokens) is lowered. Nothing of the conversation was changed.",
-  folded: "It did not fit, so its oldest part was replaced by something shorter.",
+  folded: "It did not fit, so it was made shorter.",
   observe: "Mode observe: it was forwarded as it came. The figures say what folding would have done.",
   off: "Folding is switched off for it; it was forwarded as it came.",
   too_large: "Even the smallest form does not fit the window.",
@@ -38,7 +38,7 @@ export const STAGES = {
   question: "the current question cut",
   digest: "taken by the digest of the folded part",
   summary: "taken by the summary of the folded part",
-  recall: "taken by quotes that bear on the question",
+  recall: "taken by quotes that are relevant to the question",
   thinking: "signed thinking removed",
 };
 

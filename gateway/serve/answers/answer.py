@@ -102,13 +102,7 @@ class Answer(msgspec.Struct, eq=False):
         self.response.close()
 
 
-async def peek(
-    target: Target,
-    response: Response,
-    format: Format,
-    failed: Failed,
-    longest_hold_s: float = LONGEST_HOLD_S,
-) -> Answer:
+async def peek(target: Target, response: Response, format: Format, failed: Failed) -> Answer:
     """Read an answer as far as needed to recognise a refusal.
 
     Errors are read completely, a plain answer is held while it is short, a stream until it carries content (comments,
@@ -121,7 +115,7 @@ async def peek(
             answer.text = readable(response, answer.held)
             answer.refusal = _refusal(answer, answer.text, failed)
         elif answer.is_stream:
-            await _hold_preamble(answer, failed, longest_hold_s)
+            await _hold_preamble(answer, failed)
         elif response.status == 200:
             await _hold(answer, LONGEST_HELD)
             answer.text = readable(response, answer.held)
@@ -164,7 +158,7 @@ async def _hold(answer: Answer, longest: int) -> None:
     answer.held = b"".join(held)
 
 
-async def _hold_preamble(answer: Answer, failed: Failed, longest_hold_s: float) -> None:
+async def _hold_preamble(answer: Answer, failed: Failed) -> None:
     """Hold a stream until an event is a refusal or carries content, or until a limit is reached."""
     events, decode = Events(), decoder(answer.response)
     deadline: float | None = None
@@ -174,7 +168,7 @@ async def _hold_preamble(answer: Answer, failed: Failed, longest_hold_s: float) 
         if chunk is None:
             return
         if deadline is None:
-            deadline = asyncio.get_running_loop().time() + longest_hold_s
+            deadline = asyncio.get_running_loop().time() + LONGEST_HOLD_S
         answer.held += chunk
         answer.complete = not chunk
         for step, arrived in enumerate(_in_steps(events, decode(chunk)) if chunk else [events.close()]):

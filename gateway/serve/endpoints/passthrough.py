@@ -15,6 +15,7 @@ from aiohttp import web
 from msgspec.structs import replace
 from multidict import CIMultiDict
 
+from gateway.observe.exchange import CLIENT_GONE
 from gateway.serve import arrival as arrivals
 from gateway.serve import key_limits, key_models, keys
 from gateway.serve import record as records
@@ -258,7 +259,7 @@ async def _relayed(
         relayed = await relay(request, answer, record.own_headers(gateway, "none"), tail)
     except (asyncio.CancelledError, ConnectionResetError):
         whole = has_last_event(answer, tail.text(), gateway.failed)
-        record.set_outcome(answer.status, "" if whole else "client_gone")
+        record.set_outcome(answer.status, "" if whole else CLIENT_GONE)
         raise
     finally:
         record.body_bytes = max(record.body_bytes, request.content.total_bytes)  # a body in chunks has no stated length

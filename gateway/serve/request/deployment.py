@@ -1,6 +1,7 @@
-"""Names of models, written into the body: the one in the client's path, from there on the request is like any other, and the upstream's own.
+"""Write the name of a model into the body: the name in an Azure client's path, or the upstream's own name.
 
-At Azure the path alone decides, and clients send a body that names another model, or none.
+At Azure the path alone decides, and clients send a body that names another model, or none. With the name in its body the request is like
+any other.
 """
 
 from functools import partial

@@ -8,7 +8,7 @@ import structlog
 from aiohttp import web
 
 from gateway.context.life.states import Answered, Ended, PassedThrough, State, TooLarge, Unreachable, Visit
-from gateway.observe.exchange import Exchange
+from gateway.observe.exchange import CLIENT_GONE, CLIENT_GONE_STATUS, Exchange
 from gateway.serve import record as records
 from gateway.serve.answers.answer import Answer, readable
 from gateway.serve.answers.relay import relay
@@ -17,7 +17,7 @@ from gateway.serve.incoming import errors
 from gateway.serve.request import known_ids, outcome
 from gateway.serve.request.learn import consider_summary, learn
 from gateway.serve.request.missing_endpoint import missing_endpoint_message, says_endpoint_missing
-from gateway.serve.request.outcome import CLIENT_LEFT, Delivery, Times, Traffic
+from gateway.serve.request.outcome import Delivery, Times, Traffic
 from gateway.serve.request.place import place_at
 from gateway.serve.request.served import ServedRequest
 from gateway.upstream.client import UpstreamUnreachable
@@ -36,7 +36,7 @@ def status_of(state: Ended) -> int:
         case Unreachable():
             return _unreachable(state).status
         case PassedThrough():
-            return records.CLIENT_GONE
+            return CLIENT_GONE_STATUS
 
 
 def forward_answer(served: ServedRequest, state: Answered) -> Awaitable[tuple[web.StreamResponse, Delivery]]:
@@ -101,10 +101,10 @@ def _delivered_before_leaving(served: ServedRequest, state: Answered, tail: byte
     """Return what a client got that left. Many clients leave after the last event: then the answer is complete."""
     answer: Answer = state.reply.handle
     if not state.good:
-        return Delivery(answer.status, CLIENT_LEFT)
+        return Delivery(answer.status, CLIENT_GONE)
     usage = usage_in(answer, tail, served.gateway.failed)
     if not has_last_event(answer, tail, served.gateway.failed):
-        return Delivery(answer.status, CLIENT_LEFT, usage)
+        return Delivery(answer.status, CLIENT_GONE, usage)
     known_ids.remember_after_delivery(served, state, tail)
     consider_summary(served, state)
     served.gateway.tasks.start(learn(served, state, usage), "learn", must_finish=True)

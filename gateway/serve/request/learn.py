@@ -66,6 +66,7 @@ def _learned(served: ServedRequest, state: Answered, usage: Usage | None) -> Lea
 
 
 def consider_summary(served: ServedRequest, state: Answered) -> None:
+    """Request a summary if the conversation will soon need one."""
     try:
         summary.request_if_needed(served.gateway, served.setup, state, served.headers)
     except Exception as error:  # noqa: BLE001  # promise 6: this conversation has no summary

@@ -32,14 +32,6 @@ def preload(gateway: Gateway, settings: Settings) -> None:
         embedding.load()
 
 
-def _as_estimate_if_guessed(count: TokenCount, place: Place, calibration: Calibration) -> TokenCount:
-    """Return the count. If its vocabulary is only guessed, it is an estimate, with a smaller error once bills confirmed it."""
-    if count.basis == "anchor" or not has_guessed_family(place):
-        return count
-    error = tokens.LEARNED_ERROR if calibration.confirmed else error_of(place)
-    return replace(count, basis="estimate", error=max(count.error, error) if calibration.ratio == 1.0 else error)
-
-
 async def fits_by_size(gateway: Gateway, place: Place, request: Conversation) -> bool:
     """Return whether the size in bytes alone proves that the request fits, so that it need not be counted. A large body is
     checked in the pool, because it may have a hundred thousand tools and parts."""
@@ -76,32 +68,36 @@ def _reserve(place: Place, request: Conversation) -> Reserve:
 async def task_for(gateway: Gateway, place: Place, request: Conversation) -> Task:
     """Count a request at a place, and return what it must fit there. Much new text is counted and hashed in the pool, off the
     event loop."""
-    learning, owner, scope = gateway.learning, place.owner, place.caller.scope
+    learning, scope = gateway.learning, place.caller.scope
     reserve = _reserve(place, request)
     window = _window(place, reserve.tokens)
     pooled_bytes = _pooled_bytes(place, request)
-    found, calibration = await _counted(gateway, place, request, window, pooled_bytes)
-    chain: list[str] = []
-    may_fold_smaller = learning.may_fold_smaller(owner)
-    if found.stable.total > LEAST_ANCHOR_SHARE * window or may_fold_smaller or learning.has_suspect_bills(owner):
-        hash_messages = partial(identity.chain, request.messages, scope, place.model)
-        chain = await gateway.pool.run(hash_messages, size_bytes=len(request.raw))
-        smaller = await learning.smaller_size(owner, chain) if may_fold_smaller else None
-        window = min(window, smaller) if smaller else window
-        if (anchor := await learning.conversations.anchor(chain)) is not None:
-            count_anchored = partial(
-                tokens.count_request, request, place.family, place.images, calibration.ratio, anchor
-            )
-            best = await gateway.pool.run(count_anchored, size_bytes=pooled_bytes)
-            found = found._replace(best=best, anchored=True)
+    measured, calibration = await _counted(gateway, place, request, window, pooled_bytes)
+    chain = await _chain(gateway, place, request, measured.stable.total > LEAST_ANCHOR_SHARE * window)
+    smaller = await learning.smaller_size(place.owner, chain) if learning.may_fold_smaller(place.owner) else None
+    window = min(window, smaller) if smaller else window
+    if chain and (anchor := await learning.conversations.anchor(chain)) is not None:
+        count_anchored = partial(tokens.count_request, request, place.family, place.images, calibration.ratio, anchor)
+        best = await gateway.pool.run(count_anchored, size_bytes=pooled_bytes)
+        measured = measured._replace(best=best, anchored=True)
     policy = caching.priced(place.route.policy, place.facts, place.target)
     return replace(
-        task_from(request, found, _measured_model(place, window), reserve, policy),
+        task_from(request, measured, _measured_model(place, window), reserve, policy),
         scope=scope,
         last_request=learning.conversations.last_request(chain),
         cache=caching.terms_for(policy, place.facts, place.target, request, scope),
         has_erratic_bills=calibration.ignored_bills > 0,
     )
+
+
+async def _chain(gateway: Gateway, place: Place, request: Conversation, is_long: bool) -> list[str]:
+    """Return the names of the conversation up to each of its messages, by which what was learned of it is found (`identity.chain`). Empty
+    if nothing can have been learned of it: it is not long, and the caller's other requests were not suspicious."""
+    learning, owner = gateway.learning, place.owner
+    if not (is_long or learning.may_fold_smaller(owner) or learning.has_suspect_bills(owner)):
+        return []
+    hash_messages = partial(identity.chain, request.messages, place.caller.scope, place.model)
+    return await gateway.pool.run(hash_messages, size_bytes=len(request.raw))
 
 
 def _pooled_bytes(place: Place, request: Conversation) -> int:
@@ -134,6 +130,14 @@ def _count(place: Place, request: Conversation, calibration: Calibration) -> Mea
     plain_fixed = fixed_cost.fixed_cost(request.body, place.family, request.memory)
     bounded = stable.has_upper_bounds or not proof.is_self_contained(request)
     return Measurement(stable, stable, plain_fixed, bounded, calibration.ratio)
+
+
+def _as_estimate_if_guessed(count: TokenCount, place: Place, calibration: Calibration) -> TokenCount:
+    """Return the count. If its vocabulary is only guessed, it is an estimate, with a smaller error once bills confirmed it."""
+    if not has_guessed_family(place):
+        return count
+    error = tokens.LEARNED_ERROR if calibration.confirmed else error_of(place)
+    return replace(count, basis="estimate", error=max(count.error, error) if calibration.ratio == 1.0 else error)
 
 
 def _measured_model(place: Place, window: int) -> MeasuredModel:

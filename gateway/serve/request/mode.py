@@ -15,11 +15,11 @@ HEADER: Final = istr("x-turnfold-mode")
 
 
 def mode_of(request: web.BaseRequest, route: Route) -> Mode:
-    """Return the mode of one request: its own header, else the configured mode. Raises ClientError as `allowed` does."""
-    return allowed(request.headers.get(HEADER), route, arrivals.of(request).key)
+    """Return the mode of one request: its own header, else the configured mode. Raises ClientError as `mode_for` does."""
+    return mode_for(request.headers.get(HEADER), route, arrivals.of(request).key)
 
 
-def allowed(asked: str | None, route: Route, key: ClientKey | None = None) -> Mode:
+def mode_for(asked: str | None, route: Route, key: ClientKey | None = None) -> Mode:
     """Return the mode that a request's header asks for, else the configured mode.
 
     Raises ClientError for an unknown mode, and for a mode that ``fold.client_modes`` leaves out.

@@ -41,10 +41,6 @@ class Delivery(msgspec.Struct, frozen=True):
     """A warning because of what the answer says, such as a suspiciously small bill."""
 
 
-CLIENT_LEFT: Final = "client_gone"
-"""The error of a request whose client left before it had its answer."""
-
-
 class Traffic(msgspec.Struct, frozen=True):
     """The part of a request's record that its state does not hold: who sent it, where to, and which calls were made for it."""
 

@@ -13,7 +13,6 @@ from gateway.serve.request import model_lists
 from gateway.serve.request.known_ids import upstream_in
 from gateway.serve.request.place import UNKNOWN, Place, place_of, window_at
 from gateway.serve.request.served import ServedRequest
-from gateway.serve.request.sessions import session_of
 from gateway.upstream.client import Target
 from gateway.wire.format import Conversation
 from gateway.wire.message import text_of
@@ -29,7 +28,6 @@ async def find_places(served: ServedRequest, state: Received) -> Event:
         own = [served.setup.targets[name] for name, _ in served.route.choices]
         for target in own:
             await _fetch_facts(served, target)
-        served.session = session_of(served.headers, request.head)
         if len(own) > 1:
             served.known_at = await upstream_in(served.gateway, served.identity_at, own, request)
         places = places_for(served, request)

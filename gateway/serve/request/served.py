@@ -6,7 +6,7 @@ from multidict import CIMultiDict
 
 from gateway.config import Route
 from gateway.context.life.states import State, replies_in
-from gateway.observe.exchange import Call
+from gateway.observe.exchange import CLIENT_GONE, CLIENT_GONE_STATUS, Call
 from gateway.serve import arrival as arrivals
 from gateway.serve import keys
 from gateway.serve.answers.answer import Answer
@@ -14,10 +14,11 @@ from gateway.serve.arrival import Arrival
 from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.callers import Identity
 from gateway.serve.incoming.encoding import readable_encodings
-from gateway.serve.record import CLIENT_GONE
 from gateway.serve.request.contents import AttemptContents
-from gateway.serve.request.outcome import CLIENT_LEFT, Delivery, Outcome
+from gateway.serve.request.outcome import Delivery, Outcome
+from gateway.serve.request.sessions import session_of
 from gateway.upstream.client import Target
+from gateway.wire.format import Conversation
 
 
 class ServedRequest(msgspec.Struct, eq=False):
@@ -33,6 +34,8 @@ class ServedRequest(msgspec.Struct, eq=False):
     headers: CIMultiDict[str]
     """The client's headers for an upstream."""
     request_id: str
+    session: str
+    """The client's own name of the conversation; empty when it sends none."""
     opened: list[Answer] = []
     """Answers whose connections we still have to close."""
     calls: list[Call] = []
@@ -43,10 +46,8 @@ class ServedRequest(msgspec.Struct, eq=False):
     """What the last attempt sends and leaves out, for the record."""
     outcome: Outcome | None = None
     """The outcome of the last state, once headers were made from it."""
-    delivery: Delivery = Delivery(CLIENT_GONE, CLIENT_LEFT)
+    delivery: Delivery = Delivery(CLIENT_GONE_STATUS, CLIENT_GONE)
     """What the client got. Until its answer is complete: what it got if it leaves now."""
-    session: str = ""
-    """The client's own name of the conversation; set by `find_places`."""
     known_at: Target | None = None
     """The one upstream that has what the request names by an id; None where none is known. Set by `find_places`."""
 
@@ -55,14 +56,24 @@ class ServedRequest(msgspec.Struct, eq=False):
         return self.arrival.identity_at(target, self.headers)
 
 
-def served_request(gateway: Gateway, setup: Setup, request: web.BaseRequest, raw: bytes, model: str) -> ServedRequest:
-    """Return a request at the beginning of its life."""
+def served_request(
+    gateway: Gateway, setup: Setup, request: web.BaseRequest, raw: bytes, asked: Conversation
+) -> ServedRequest:
+    """Return a request at the beginning of its life. ``asked`` is the conversation in its body."""
     headers = keys.forwarded(request)
     if hdrs.ACCEPT_ENCODING in headers:
         headers[hdrs.ACCEPT_ENCODING] = readable_encodings(headers[hdrs.ACCEPT_ENCODING])
     arrival = arrivals.of(request)
     return ServedRequest(
-        gateway, setup, request, arrival, raw, setup.settings.route(model), headers, arrival.ensure_id(gateway)
+        gateway,
+        setup,
+        request,
+        arrival,
+        raw,
+        setup.settings.route(asked.model),
+        headers,
+        arrival.ensure_id(gateway),
+        session_of(headers, asked.head),
     )
 
 

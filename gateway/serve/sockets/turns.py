@@ -13,10 +13,10 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from gateway.observe.exchange import Call, Exchange
+from gateway.observe.exchange import CLIENT_GONE_STATUS, Call, Exchange
 from gateway.serve import key_limits
 from gateway.serve.gateway import Gateway
-from gateway.serve.record import CLIENT_GONE, LONGEST_NAME, Record
+from gateway.serve.record import LONGEST_NAME, Record
 from gateway.serve.sockets.events import ERROR, Event, Frame, read_event
 from gateway.state.rates import BYTES_PER_TOKEN
 from gateway.wire.responses import RESPONSES
@@ -90,7 +90,7 @@ class Turns:
         self._conversation = turn.fields["conversation"]
         self._open.append(turn)
         if len(self._open) > MOST_OPEN:
-            self._record(self._open.popleft(), CLIENT_GONE, "unfinished")
+            self._record(self._open.popleft(), CLIENT_GONE_STATUS, "unfinished")
 
     @property
     def count(self) -> int:
@@ -172,7 +172,7 @@ class Turns:
     def close(self) -> None:
         """Record the turns that the end of the socket interrupted."""
         while self._open:
-            self._record(self._open.popleft(), CLIENT_GONE, "unfinished")
+            self._record(self._open.popleft(), CLIENT_GONE_STATUS, "unfinished")
 
     def _record(
         self,

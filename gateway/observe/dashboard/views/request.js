@@ -74,7 +74,7 @@ function calls(found) {
 }
 
 function lines(found) {
-  if (!found.text) return h("p", { class: "hint" }, "No text of this request is kept. With observe.text: true, requests show here line by line what stood, was quoted and went.");
+  if (!found.text) return h("p", { class: "hint" }, "No text of this request is kept. With observe.text: true, this page shows each line: whether it was kept, quoted or dropped, and why.");
   return h("div", { class: "lines" }, section("Line by line", table({
     caption: "What stood, what was quoted, what went",
     columns: [{ name: "What became of it" }, { name: "Role" }, { name: "Text" }],
