@@ -59,6 +59,9 @@ LACKING = {
     ),
     "key": (UPSTREAMS % "" + "store: {encryption_key: hunter2}", "", ["store.encryption_key", "32 bytes in base64"]),
     "ca": (UPSTREAMS % ", ca_file: /no/such.pem", "", ["upstreams.local.ca_file: /no/such.pem", "No such file or directory"]),
+    "socket in no folder": (UPSTREAMS % "" + "server: {socket: /no/such/s}", "", ["server.socket: /no/such/s", "No such file or directory"]),
+    "socket on a file": (UPSTREAMS % "" + "server: {socket: not.pem}", "", ["server.socket: not.pem", "is there already, and is no socket"]),
+    "long socket": (UPSTREAMS % "" + f"server: {{socket: {'s' * 200}}}", "", ["server.socket: sss", "path too long"]),
     "pem": (UPSTREAMS % ", ca_file: not.pem", "", ["upstreams.local.ca_file: not.pem", "PEM"]),
 }  # fmt: skip
 
@@ -178,6 +181,15 @@ async def test_a_host_that_is_no_address_of_this_machine_is_told(tmp_path, host)
     assert (status, len(lines)) == (1, 1)
     assert lines[0].startswith(f"turnfold: server.host: {host}:9 cannot be bound (")
     assert "choose an address of this machine" in lines[0]
+
+
+@pytest.mark.parametrize("command", ["serve", "check"])
+async def test_a_host_that_is_no_name_is_told(tmp_path, command):
+    (tmp_path / "t.yaml").write_text(UPSTREAMS % "" + "server: {host: 127.0.0..1}")
+    arguments = ("serve", "--config", "t.yaml") if command == "serve" else ("check", "t.yaml")
+    status, [line, *_] = await run(tmp_path, *arguments)
+    assert status == 1
+    assert line.endswith("t.yaml: server.host: 127.0.0..1 is no address and no name of a host")
 
 
 USELESS_STORES = [
