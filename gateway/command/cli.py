@@ -32,8 +32,8 @@ class Number(click.IntRange):
 
 
 PORT = Number("a port number from 0 to 65535 (0: any free one)", 0, 65535)
-# The least is that of a window in the file, `LEAST_WINDOW`; see the docstring for why it is not imported.
-WINDOW = Number("a number of tokens, 256 or more, such as 128000", 256)
+# The bounds are those of a window in the file, `LEAST_WINDOW` and `LARGEST`; see the docstring for why they are not imported.
+WINDOW = Number("a number of tokens, 256 or more, such as 128000", 256, 10**15)
 WORKERS = Number("a number of processes, 1 to 256", 1, 256)
 
 _config = click.option(

@@ -187,7 +187,10 @@ def moment(node: Node) -> float:
 def seconds_of_date(written: str) -> float:
     """Return a date in ISO 8601, with or without a time, in seconds since 1970. Without a time zone it is UTC. Raises ValueError."""
     found = datetime.fromisoformat(written)
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    try:
+        return (found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    except OverflowError:
+        raise ValueError("in UTC, it is no date in the years 1 to 9999") from None
 
 
 def key_hash(node: Node) -> str:

@@ -250,6 +250,10 @@ BAD = [
         "server: {allowed_hosts: gate.example.com:8787}",
         '1: server.allowed_hosts: "gate.example.com:8787" is not a name of a host, such as gate.example.com or *.example.com; did you mean gate.example.com?',
     ),
+    (
+        f"keys: {{a: {{hash: 'sha256:{'0' * 64}', expires: '9999-12-31T23:59:59-14:00'}}}}",
+        '1: keys.a.expires: "9999-12-31T23:59:59-14:00" is not a date such as 2027-01-31 or 2027-01-31T12:00:00Z',
+    ),
     (TWO, "1: default_upstream: is missing; one of a, b"),
     (TWO + "default_upstream: c", '5: default_upstream: "c" is not an upstream; known: a, b'),
     ("admin: {host: 0.0.0.0}", "1: admin.token: is compulsory when admin.host is not a loopback address"),
