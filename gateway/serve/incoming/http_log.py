@@ -9,6 +9,13 @@ Failed = Callable[[str, Exception], None]
 """Called with a fault of our own: the part and the error."""
 
 
+def silence_aiohttp() -> None:
+    """Have aiohttp's own loggers write nothing: of a WebSocket they repeat all protocols, and a browser's key is one of them."""
+    log = logging.getLogger("aiohttp")
+    log.addHandler(logging.NullHandler())
+    log.propagate = False
+
+
 def http_log(part: str, failed: Failed) -> logging.Logger:
     """Return a logger for a server. Invalid HTTP is ignored, and a fault of our own is passed to ``failed`` without any text."""
     log = logging.Logger(part)
