@@ -257,6 +257,22 @@ async def test_a_changed_file_is_taken_up_however_it_was_found(tmp_path, standin
         assert await served_model(port, "m") == "observe"
 
 
+@pytest.mark.parametrize("setting", ["ca_file", "client_cert"])
+async def test_a_changed_file_that_names_a_missing_certificate_is_refused_with_its_setting(tmp_path, standin, setting):
+    port, admin = free_ports(2)
+    file = tmp_path / "turnfold.yaml"
+    text = configured(standin, {"server": {"port": port}, "admin": {"port": admin}, "log": {"format": "json"}})
+    file.write_text(text)
+    async with started(tmp_path, "serve") as process:
+        await line_with(process, '"serving"')
+        changed = yaml.safe_load(text)
+        changed["upstreams"]["standin"][setting] = "/no/such.pem"
+        file.write_text(yaml.safe_dump(changed))
+        refused = await line_with(process, "configuration_refused")
+        assert f"upstreams.standin.{setting}: /no/such.pem cannot be read" in refused
+        assert await served_model(port, "m") == "none"
+
+
 async def test_a_changed_file_that_needs_a_missing_extra_is_refused(tmp_path, standin):
     port, admin = free_ports(2)
     file = tmp_path / "turnfold.yaml"

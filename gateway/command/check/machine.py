@@ -52,6 +52,11 @@ def problems(settings: Settings) -> tuple[str, ...]:
     return tuple(problem for problem in found if problem)
 
 
+def lacking(settings: Settings) -> tuple[str, ...]:
+    """Return each reason why a running gateway cannot take over changed settings."""
+    return tuple(filter(None, (semantic_problem(settings), *upstream_problems(settings))))
+
+
 def upstream_problems(settings: Settings) -> tuple[str, ...]:
     """Return each reason why an upstream cannot be called: a certificate that cannot be read."""
     found = [
