@@ -6,6 +6,7 @@ Each command imports its modules when it runs: `turnfold check` need not load a 
 
 import gc
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,8 @@ class Number(click.IntRange):
 
 
 PORT = Number("a port number from 0 to 65535 (0: any free one)", 0, 65535)
-# The least is that of a window in the file, `LEAST_WINDOW`; see the docstring for why it is not imported.
-WINDOW = Number("a number of tokens, 256 or more, such as 128000", 256)
+# The bounds are those of a window in the file, `LEAST_WINDOW` and `LARGEST`; see the docstring for why they are not imported.
+WINDOW = Number("a number of tokens, 256 or more, such as 128000", 256, 10**15)
 WORKERS = Number("a number of processes, 1 to 256", 1, 256)
 
 _config = click.option(
@@ -62,6 +63,7 @@ def main() -> None:
 @click.option("--log-format", type=click.Choice(["json", "console"]), help="How events are written.")
 def serve(**options: Any) -> None:
     """Serve until SIGTERM or SIGINT."""
+    _ignore_hangup()
     gc.disable()  # loaded objects stay for good: checking them for garbage takes a tenth of the start
     _load_structlog()
     from gateway.command.serving import run  # noqa: PLC0415  # see the file's docstring
@@ -80,10 +82,16 @@ def serve(**options: Any) -> None:
               help="Time of serving after SIGTERM, until Envoy's health checks have noticed.")  # fmt: skip
 def extproc(config: Path, listen: str, *, admin_port: int | None, notice: float) -> None:
     """Serve as Envoy's external processor until SIGTERM or SIGINT. Envoy forwards requests, and this process folds them."""
+    _ignore_hangup()
     _load_structlog()
     from gateway.command.extproc import run  # noqa: PLC0415  # see the file's docstring
 
     sys.exit(run(config, listen, admin_port, notice))
+
+
+def _ignore_hangup() -> None:
+    """Ignore SIGHUP until the file is watched: a reload must never end the process, not even while its code is loaded."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 def _load_structlog() -> None:

@@ -24,9 +24,8 @@ WANTED_DESCRIPTORS: Final = 65_536
 
 
 def prepare() -> None:
-    """Prepare a process that serves. SIGHUP is ignored until the file is watched: a reload must never end the process."""
+    """Prepare a process that serves."""
     _open_standard_streams()
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     sys.setswitchinterval(SWITCH_S)
     _allow_descriptors()
 

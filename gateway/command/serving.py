@@ -153,8 +153,8 @@ async def _serve(settings: Settings, file: Path | None, loaded: Settings, given:
 
         def adopt(changed: Settings) -> None:
             effective = settings_after(running.gateway.settings, changed, given)
-            if lacking := machine.semantic_problem(effective):
-                raise SettingsError((f"{file}: {lacking}",))
+            if lacking := machine.lacking(effective):
+                raise SettingsError(f"{file}: {problem}" for problem in lacking)
             if running.certificate is not None:
                 running.certificate.renew()
             workers.keep(parts_to_keep(effective))

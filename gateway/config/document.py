@@ -95,6 +95,8 @@ class Node(msgspec.Struct, frozen=True):
         text = substitute(self.raw.value, self.reading.environ)
         if text != self.raw.value:
             self.reading.written[text] = self.raw.value
+        if "\0" in text:
+            raise WrongValue("a text without the character U+0000")  # no name of a file or a host may have it
         return text
 
     def shown(self, *, secret: bool) -> str:
@@ -130,21 +132,23 @@ class Node(msgspec.Struct, frozen=True):
                 self.reading.lines[found[key.value].path] = first
             else:
                 found[key.value] = self._child(key.value, value, key)
-        for merged in self._merged():
+        for merged in self._merged(self.raw, []):
             for key, value in merged.value:
                 if isinstance(key, yaml.ScalarNode) and key.tag != MERGE and key.value not in found:
                     found[key.value] = self._child(key.value, value, key)
         return found
 
-    def _merged(self) -> Iterator[yaml.MappingNode]:
-        """Return the entries that ``<<: *anchor`` or ``<<: [*a, *b]`` merges."""
-        for key, value in self.raw.value:
+    def _merged(self, mapping: yaml.MappingNode, seen: list[yaml.Node]) -> Iterator[yaml.MappingNode]:
+        """Return the entries that ``<<: *anchor`` or ``<<: [*a, *b]`` merges, with those that they merge in turn."""
+        for key, value in mapping.value:
             if key.tag == MERGE:
                 for node in value.value if isinstance(value, yaml.SequenceNode) else [value]:
-                    if isinstance(node, yaml.MappingNode):
-                        yield node
-                    else:
+                    if not isinstance(node, yaml.MappingNode):
                         self.note('"<<" takes a mapping or a list of mappings')
+                    elif node not in seen:
+                        seen.append(node)
+                        yield node
+                        yield from self._merged(node, seen)
 
     def _child(self, name: str, node: yaml.Node, key: yaml.Node | None = None) -> "Node":
         path = f"{self.path}.{name}" if self.path else name

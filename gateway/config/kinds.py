@@ -44,7 +44,7 @@ def plain(value: Any) -> str:
 
 def whole(what: str, least: int, most: int | None = None) -> Kind:
     """Make the kind of whole numbers within bounds; ``what`` names them in messages."""
-    bounds = {"minimum": least} if most is None else {"minimum": least, "maximum": most}
+    bounds = {"minimum": least, "maximum": read.LARGEST if most is None else most}
     return single(read.number(what, least, most), {"type": "integer", **bounds}, str)
 
 
@@ -148,6 +148,7 @@ NAMES: Final = Kind(
     {"anyOf": [{"type": "array", "items": {"type": ["string", "number"]}}, {"type": ["string", "null"]}]},
     write_list,
 )
+HOSTS: Final = Kind(read.list_of(read.host), NAMES.schema, write_list)
 ORIGINS: Final = Kind(read.list_of(read.origin), NAMES.schema, write_list)
 NETWORKS: Final = Kind(
     read.list_of(read.network),

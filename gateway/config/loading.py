@@ -147,16 +147,21 @@ def _server(given: Mapping[str, Any]) -> Server:
 
 
 def _client_key(name: str, given: Mapping[str, Any], reading: DocumentReading) -> ClientKey:
-    if f"keys.{name}.hash" not in reading.lines:
-        reading.note(f"keys.{name}.hash", "is missing")
+    _require(f"keys.{name}", "hash", given, reading)
     return ClientKey(**{"hash": "", **given, "name": name})
 
 
 def _upstream(name: str, given: Mapping[str, Any], reading: DocumentReading) -> Upstream:
     for key in ("provider", "base_url"):
-        if f"upstreams.{name}.{key}" not in reading.lines:
-            reading.note(f"upstreams.{name}.{key}", "is missing")
+        _require(f"upstreams.{name}", key, given, reading)
     return Upstream(**{"provider": "", "base_url": "", **given, "name": name})
+
+
+def _require(section: str, key: str, given: Mapping[str, Any], reading: DocumentReading) -> None:
+    """Report a key without a value, unless its value has a problem already."""
+    path = f"{section}.{key}"
+    if key not in given and not reading.is_noted(path):
+        reading.note(path, "is missing")
 
 
 def _model(name: str, given: Mapping[str, Any], reading: DocumentReading) -> Model:

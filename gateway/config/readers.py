@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
@@ -20,6 +20,10 @@ BYTES: Final = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mi
 SHORT: Final = re.compile(r"([0-9]+)([kKmM])\Z")
 THOUSANDS: Final = {"k": 10**3, "m": 10**6}
 """Endings with which people shorten numbers."""
+LARGEST: Final = 10**15
+"""The largest number and the largest size in bytes. JSON, SQLite and parsers in C take 64 bits, and sums need some room."""
+LONGEST_S: Final = 36500 * SECONDS["d"]
+"""The longest duration: a time that lies so far ahead is still a date."""
 KEY_HASH: Final = re.compile(r"sha256:[0-9a-f]{64}\Z")
 CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -40,6 +44,8 @@ STORES: Final = {
 """Schemes of stores, and whether a location follows."""
 UNIX: Final = "unix"
 """Stands for the Unix socket among networks."""
+HOST: Final = re.compile(r"\*|(?:\*\.)?[^\s/:*@\[\]]+")
+"""A name of a host, ``*.`` and such a name, or ``*``."""
 BASE_PATH: Final = re.compile(r"(?:/[A-Za-z0-9._~-]+)*\Z")
 Network = IPv4Network | IPv6Network | Literal["unix"]
 BOOLEANS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -107,6 +113,8 @@ def number(what: str, least: float, most: float | None = None) -> Reader:
         value = int(found.replace("_", ""))
         if value < least or (most is not None and value > most):
             raise WrongValue(what)
+        if value > LARGEST:
+            raise WrongValue(f"{what}, at most 10^15")
         return value
 
     return read
@@ -123,7 +131,7 @@ def share(node: Node) -> float:
 def dollars(node: Node) -> float:
     """Read an amount of money, in US dollars."""
     found = node.text()
-    if not NUMBER.match(found) or (value := float(found.replace("_", ""))) < 0:
+    if not NUMBER.match(found) or (value := float(found.replace("_", ""))) < 0 or value > LARGEST:
         raise WrongValue("a number of US dollars for a million tokens, such as 2.5")
     return value
 
@@ -132,7 +140,11 @@ def duration(node: Node) -> float:
     """Read a duration, in seconds. A bare 0 needs no unit."""
     if node.text().strip() == "0":
         return 0.0
-    return _measure(node, SECONDS, str, "a duration with its unit, such as 500ms, 30s, 5m or 7d", likely="s")
+    expected = "a duration with its unit, such as 500ms, 30s, 5m or 7d"
+    found = _measure(node, SECONDS, str, expected, likely="s")
+    if found > LONGEST_S:
+        raise WrongValue(f"{expected}, at most 100 years")
+    return found
 
 
 def patience(node: Node) -> float:
@@ -144,7 +156,11 @@ def patience(node: Node) -> float:
 
 def size(node: Node) -> int:
     """Read a size, in bytes."""
-    return int(_measure(node, BYTES, str.lower, "a size with its unit, such as 64MiB, 10MB or 512KiB"))
+    expected = "a size with its unit, such as 64MiB, 10MB or 512KiB"
+    found = _measure(node, BYTES, str.lower, expected)
+    if found > LARGEST:
+        raise WrongValue(f"{expected}, at most 10^15 bytes")
+    return int(found)
 
 
 def _measure(
@@ -171,7 +187,10 @@ def moment(node: Node) -> float:
 def seconds_of_date(written: str) -> float:
     """Return a date in ISO 8601, with or without a time, in seconds since 1970. Without a time zone it is UTC. Raises ValueError."""
     found = datetime.fromisoformat(written)
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    try:
+        return (found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    except OverflowError:
+        raise ValueError("in UTC, it is no date in the years 1 to 9999") from None
 
 
 def key_hash(node: Node) -> str:
@@ -244,7 +263,8 @@ def _is_url(text: str, schemes: Sequence[str]) -> bool:
     try:
         parts = urlsplit(text)
         known = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
-    except ValueError:
+        (parts.hostname or "").encode("idna")  # as every look-up of a name does
+    except ValueError:  # also a UnicodeError, of an empty or too long part of a name
         return False
     return known and not any(character.isspace() for character in text)
 
@@ -290,6 +310,24 @@ def origin(node: Node) -> str:
     meant = "/".join(meant.split("/")[:3])
     near = f"; did you mean {meant}?" if node.is_literal and _is_url(meant, ("http", "https")) else ""
     raise WrongValue(f"an origin such as https://chat.example.com, without a path{near}")
+
+
+def host(node: Node) -> str:
+    """Read the name of a host as clients write it, without scheme, port and path; ``*`` is any, ``*.`` stands for names below one."""
+    found = name(node)
+    if _is_address(found) or HOST.fullmatch(found):
+        return found
+    meant = found.rpartition("://")[2].partition("/")[0].partition(":")[0].lower()
+    near = f"; did you mean {meant}?" if node.is_literal and HOST.fullmatch(meant) else ""
+    raise WrongValue(f"a name of a host, such as gate.example.com or *.example.com{near}")
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def network(node: Node) -> Network:

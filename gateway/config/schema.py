@@ -18,6 +18,7 @@ from gateway.config.kinds import (
     DURATION,
     HEADER_VALUE,
     HEADERS,
+    HOSTS,
     KEY_HASH,
     MOMENT,
     NAME,
@@ -92,7 +93,7 @@ SETTINGS: Final = (
         "So a firewall or a proxy must keep strangers from the port. `--open` on the command line.",
     ),
     Setting(
-        "server.allowed_hosts", NAMES, "names under which clients reach the gateway, besides IP addresses, localhost and host",
+        "server.allowed_hosts", HOSTS, "names under which clients reach the gateway, besides IP addresses, localhost and host",
         "`gate.example.com`, `*.example.com`, or `*` for any. On loopback, requests for other names get 403, on both ports. On other addresses "
         "they get 403 only if a name is listed.", default="none",
     ),
@@ -167,7 +168,7 @@ SETTINGS: Final = (
     Setting("admin.host", NAME, "address of the admin port; on any address except loopback a token is required"),
     Setting("admin.port", PORT, "worker n listens on port + n; each shows all workers"),
     Setting(
-        "admin.token", TEXT, "clients of the admin port send it as Authorization: Bearer TOKEN", example='"${TURNFOLD_ADMIN_TOKEN:-}"', secret=True
+        "admin.token", HEADER_VALUE, "clients of the admin port send it as Authorization: Bearer TOKEN", example='"${TURNFOLD_ADMIN_TOKEN:-}"', secret=True
     ),
 
     Setting("store.url", STORE_URL, "memory://, sqlite:///path or redis://host:6379/0, also valkey:// (extra redis)"),

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec.structs import asdict
 
 from gateway.observe.exchange import Exchange
+from gateway.observe.storable import storable
 
 RecordJson = Mapping[str, Any]
 """One record in its JSON form."""
@@ -26,7 +27,7 @@ def json_of(exchange: Exchange) -> dict[str, Any]:
     found["calls"] = [asdict(call) for call in exchange.calls]
     found["lost"] = exchange.lost._asdict()
     found["parts"] = exchange.parts._asdict() if exchange.parts is not None else None
-    return found
+    return {name: storable(value) for name, value in found.items()}
 
 
 def iso(seconds: float) -> str:

@@ -19,7 +19,7 @@ from gateway.serve.arrival import Arrival
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming import headers as http
 from gateway.serve.incoming.addresses import within
-from gateway.serve.incoming.callers import CREDENTIALS
+from gateway.serve.incoming.callers import is_credential
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.paths import models_in
 from gateway.serve.key_limits import count_request
@@ -127,7 +127,7 @@ def forwarded(request: web.BaseRequest) -> CIMultiDict[str]:
     if arrival.key is not None:
         if arrival.key.tpm is not None:
             headers["Accept-Encoding"] = "identity"
-        for name in (*CREDENTIALS, *HEADERS):
+        for name in [name for name in headers if is_credential(name)]:
             headers.popall(name, None)
         headers[CALLER] = arrival.credential
     return headers

@@ -15,6 +15,7 @@ from gateway.serve.entrance import Entrance, handle
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming import aiohttp_parts, errors
 from gateway.serve.incoming.connection import Connection, Connections
+from gateway.serve.incoming.http_log import http_log, silence_aiohttp
 from gateway.serve.incoming.paths import address_below, root_of
 from gateway.serve.record import Record
 
@@ -28,6 +29,7 @@ BACKLOG: Final = 1024
 def client_runner(gateway: Gateway, settings: Settings) -> web.BaseRunner:
     """Return the server of the client port: a low-level one, because routing, middlewares and signals of an Application cost
     more than the routing we need."""
+    silence_aiohttp()
     handler = _handler(gateway, Entrance.of(settings.server))
     server_settings: dict[str, Any] = {
         "handler_cancellation": True,
@@ -41,7 +43,7 @@ def client_runner(gateway: Gateway, settings: Settings) -> web.BaseRunner:
     server: web.Server
     if reason := aiohttp_parts.unknown_parts():
         log.warning("plain_server", aiohttp=aiohttp.__version__, reason=reason)
-        server = web.Server(handler, **server_settings)
+        server = web.Server(handler, logger=http_log("client port", gateway.failed), **server_settings)
     else:
         server = _connections(gateway, handler, settings.server.header_timeout_s, server_settings)
     return web.ServerRunner(server, shutdown_timeout=settings.server.shutdown_grace_s)

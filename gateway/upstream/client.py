@@ -54,6 +54,16 @@ class UpstreamUnreachable(Exception):
         self.type = "upstream_error"
 
 
+class SocketRefused(UpstreamUnreachable):
+    """The upstream answered the opening of a WebSocket with another status than 101."""
+
+    def __init__(self, upstream: str, status: int) -> None:
+        super().__init__(upstream, f"refused the WebSocket with status {status}")
+        self.code = "websocket_refused"
+        if 400 <= status < 600:  # other ones would tell the client that all is well
+            self.status = status
+
+
 class UpstreamCall(msgspec.Struct, frozen=True):
     """The endpoint to call: ``path`` is the part after ``/v1``, ``query`` the part after ``?``."""
 
@@ -263,7 +273,7 @@ class Client:
         self, target: Target, call: UpstreamCall, headers: CIMultiDict[str], protocols: Sequence[str], largest: int
     ) -> aiohttp.ClientWebSocketResponse:
         """Open a WebSocket; ``largest`` bounds a frame in bytes. Raises UpstreamUnreachable when the upstream does not
-        accept."""
+        accept, and SocketRefused when it says so."""
         headers[HOPS] = extended(",".join(headers.getall(HOPS, ())), self.hop)
         try:
             return await self._public_http().session.ws_connect(
@@ -277,7 +287,7 @@ class Client:
                 timeout=aiohttp.ClientWSTimeout(ws_close=5.0),
             )
         except aiohttp.WSServerHandshakeError as error:
-            raise UpstreamUnreachable(target.name, f"refused the WebSocket with status {error.status}") from error
+            raise SocketRefused(target.name, error.status) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise UpstreamUnreachable(target.name, f"could not be reached: {_reason(error)}") from error
 

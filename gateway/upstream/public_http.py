@@ -92,11 +92,23 @@ class PublicResponse:
             self._response.close()
 
 
+async def _refuse_redirect(_: aiohttp.ClientSession, __: Any, redirect: aiohttp.TraceRequestRedirectParams) -> None:
+    """End the opening of a WebSocket that is redirected. aiohttp would follow, and send the keys of the upstream and of its client along."""
+    response = redirect.response
+    response.close()
+    raise aiohttp.WSServerHandshakeError(
+        response.request_info, response.history, status=response.status, message="redirected", headers=response.headers
+    )
+
+
 class PublicHttp:
     """Sends each request over its own connection."""
 
     def __init__(self) -> None:
+        redirects = aiohttp.TraceConfig()
+        redirects.on_request_redirect.append(_refuse_redirect)
         self.session = aiohttp.ClientSession(
+            trace_configs=[redirects],
             connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, force_close=True),
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=AUTOMATIC,

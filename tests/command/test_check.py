@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from gateway.command.cli import WINDOW, main
 from gateway.config import SettingsError, parse
 from gateway.config.kinds import LEAST_WINDOW
+from gateway.config.readers import LARGEST
 from gateway.context.choose import embedding
 from gateway.standin import Raw, StandIn
 from gateway.state.store.sqlite import SCHEMA
@@ -42,8 +43,8 @@ def test_windows_that_do_not_grow_along_on_overflow_are_mistakes(models, says):
         parse(text, {})
 
 
-def test_the_command_line_and_the_file_take_the_same_least_window():
-    assert WINDOW.min == LEAST_WINDOW
+def test_the_command_line_and_the_file_take_the_same_windows():
+    assert (WINDOW.min, WINDOW.max) == (LEAST_WINDOW, LARGEST)
 
 
 def checked(folder, text, *options):

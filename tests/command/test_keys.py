@@ -74,6 +74,7 @@ REFUSED = [
     (["add", "new", "--expires", "soon"], '"soon" is not a date'),
     (["add", "new", "--expires", "9999999d"], '"9999999d" is not a date'),
     (["add", "new", "--expires", f"{'9' * 400}d"], "is not a date"),
+    (["add", "new", "--expires", "9999-12-31T23:59:59-14:00"], "is not a date"),
     (["add", "new", "--expires", "0d"], "is past: the key would be refused from the start"),
     (["add", "new", "--expires", "2020-01-31"], '"2020-01-31" is past: the key would be refused from the start'),
     (["add", "new", "--address", "10.0.0.0/99"], "/k.yaml:8: keys.new.addresses.0: "),

@@ -23,6 +23,31 @@ print(*resource.getrlimit(resource.RLIMIT_NOFILE))
 """
 
 
+HUNG_UP = """
+import os, signal, sys
+class Hangup:
+    def find_spec(self, name, *_):
+        if name == "gateway.command." + sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGHUP)
+sys.meta_path.insert(0, Hangup())
+from gateway.command.cli import main
+main(sys.argv[2:])
+"""
+
+
+@pytest.mark.parametrize("arguments", [("serving", "serve"), ("extproc", "extproc")])
+def test_a_hangup_while_the_code_is_loaded_does_not_end_the_process(tmp_path, arguments):
+    done = subprocess.run(
+        [sys.executable, "-c", HUNG_UP, *arguments],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, "it ends because there is no file"
+
+
 @pytest.mark.parametrize(("soft", "hard", "then"), [(256, 1024, "1024 1024"), (1024, 1024, "1024 1024")])
 def test_a_process_opens_as_many_files_as_the_system_lets_it(soft, hard, then):
     told = subprocess.run(

@@ -170,6 +170,17 @@ def test_a_log_without_requests_is_a_clear_error(tmp_path):
     assert "no request was found" in result.stderr
 
 
+@pytest.mark.parametrize("place", [-12, 30])
+def test_a_packed_log_that_is_damaged_is_a_clear_error(tmp_path, place):
+    log = tmp_path / "log.jsonl.gz"
+    packed = bytearray(gzip.compress(orjson.dumps({"model": "m", "messages": fakes.chat(3)}) + b"\n"))
+    packed[place : place + 4] = b"\xff" * 4
+    log.write_bytes(packed)
+    result = CliRunner().invoke(main, ["replay", str(log), "--window", WINDOW])
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"{log}: ")
+
+
 def test_a_page_that_cannot_be_written_is_a_clear_error(tmp_path):
     log, page = (
         str(lines(tmp_path / "log.jsonl", {"model": "m", "messages": fakes.chat(3)})),

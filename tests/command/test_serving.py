@@ -59,6 +59,9 @@ LACKING = {
     ),
     "key": (UPSTREAMS % "" + "store: {encryption_key: hunter2}", "", ["store.encryption_key", "32 bytes in base64"]),
     "ca": (UPSTREAMS % ", ca_file: /no/such.pem", "", ["upstreams.local.ca_file: /no/such.pem", "No such file or directory"]),
+    "socket in no folder": (UPSTREAMS % "" + "server: {socket: /no/such/s}", "", ["server.socket: /no/such/s", "No such file or directory"]),
+    "socket on a file": (UPSTREAMS % "" + "server: {socket: not.pem}", "", ["server.socket: not.pem", "is there already, and is no socket"]),
+    "long socket": (UPSTREAMS % "" + f"server: {{socket: {'s' * 200}}}", "", ["server.socket: sss", "path too long"]),
     "pem": (UPSTREAMS % ", ca_file: not.pem", "", ["upstreams.local.ca_file: not.pem", "PEM"]),
 }  # fmt: skip
 
@@ -182,6 +185,15 @@ async def test_a_host_that_is_no_address_of_this_machine_is_told(tmp_path, host)
     assert "choose an address of this machine" in lines[0]
 
 
+@pytest.mark.parametrize("command", ["serve", "check"])
+async def test_a_host_that_is_no_name_is_told(tmp_path, command):
+    (tmp_path / "t.yaml").write_text(UPSTREAMS % "" + "server: {host: 127.0.0..1}")
+    arguments = ("serve", "--config", "t.yaml") if command == "serve" else ("check", "t.yaml")
+    status, [line, *_] = await run(tmp_path, *arguments)
+    assert status == 1
+    assert line.endswith("t.yaml: server.host: 127.0.0..1 is no address and no name of a host")
+
+
 USELESS_STORES = [
     ("/proc/none/t.db", "cannot be written", "store_unwritable"),
     ("notes.txt", "is not a database of SQLite", "store_file_is_not_ours"),
@@ -245,6 +257,22 @@ async def test_a_changed_file_is_taken_up_however_it_was_found(tmp_path, standin
             process.send_signal(signal.SIGHUP)
         await line_with(process, "configuration_reloaded")
         assert await served_model(port, "m") == "observe"
+
+
+@pytest.mark.parametrize("setting", ["ca_file", "client_cert"])
+async def test_a_changed_file_that_names_a_missing_certificate_is_refused_with_its_setting(tmp_path, standin, setting):
+    port, admin = free_ports(2)
+    file = tmp_path / "turnfold.yaml"
+    text = configured(standin, {"server": {"port": port}, "admin": {"port": admin}, "log": {"format": "json"}})
+    file.write_text(text)
+    async with started(tmp_path, "serve") as process:
+        await line_with(process, '"serving"')
+        changed = yaml.safe_load(text)
+        changed["upstreams"]["standin"][setting] = "/no/such.pem"
+        file.write_text(yaml.safe_dump(changed))
+        refused = await line_with(process, "configuration_refused")
+        assert f"upstreams.standin.{setting}: /no/such.pem cannot be read" in refused
+        assert await served_model(port, "m") == "none"
 
 
 async def test_a_changed_file_that_needs_a_missing_extra_is_refused(tmp_path, standin):

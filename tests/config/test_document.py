@@ -58,9 +58,9 @@ def test_an_empty_variable_is_as_if_the_key_were_not_there():
 
 
 def test_a_variable_cannot_change_the_document():
-    settings = parse("admin: {token: '${EVIL}'}", {"EVIL": "x}\nserver: {port: 1}"})
+    settings = parse("store: {encryption_key: '${EVIL}'}", {"EVIL": "x}\nserver: {port: 1}"})
     assert settings.server.port == 8787
-    assert settings.admin.token == "x}\nserver: {port: 1}"
+    assert settings.store.encryption_key == "x}\nserver: {port: 1}"
 
 
 DUPLICATES = [

@@ -230,6 +230,30 @@ BAD = [
         "upstreams: {x: {provider: vllm, base_url: http://x, headers: {Transfer-Encoding: chunked}}}",
         "1: upstreams.x.headers.Transfer-Encoding: is written by the gateway itself; leave it out",
     ),
+    (
+        "upstreams: {x: {provider: vllm, base_url: 'http://127.0.0..1:8000/v1'}}",
+        '1: upstreams.x.base_url: "http://127.0.0..1:8000/v1" is not a URL that begins with http:// or https:// and names a host',
+    ),
+    ("upstreams: {x: {provider: vllm, base_url: '${NOT_SET:-}'}}", "1: upstreams.x.base_url: is missing"),
+    ("upstreams: {x: {provider: , base_url: http://x}}", "1: upstreams.x.provider: is missing"),
+    ("keys: {a: {hash: null}}", "1: keys.a.hash: is missing"),
+    ("models: {a: {context_window: 1000000000000001}}", "1: models.a.context_window: 1000000000000001 is not a number of tokens, 256 or more, such as 128000, at most 10^15"),
+    ("server: {max_body: 1000000GiB}", '1: server.max_body: "1000000GiB" is not a size with its unit, such as 64MiB, 10MB or 512KiB, at most 10^15 bytes'),
+    ("server: {max_body: %sGiB}" % ("9" * 400), f'1: server.max_body: "{"9" * 60}..." is not a size with its unit, such as 64MiB, 10MB or 512KiB, at most 10^15 bytes'),
+    ("store: {ttl: 36501d}", '1: store.ttl: "36501d" is not a duration with its unit, such as 30s, 500ms or 5m, at most 100 years'),
+    ('upstreams: {x: {provider: vllm, base_url: http://x, ca_file: "a\\0b"}}', '1: upstreams.x.ca_file: "a\0b" is not a text without the character U+0000'),
+    (
+        "server: {allowed_hosts: [https://Gate.example.com/v1]}",
+        '1: server.allowed_hosts.0: "https://Gate.example.com/v1" is not a name of a host, such as gate.example.com or *.example.com; did you mean gate.example.com?',
+    ),
+    (
+        "server: {allowed_hosts: gate.example.com:8787}",
+        '1: server.allowed_hosts: "gate.example.com:8787" is not a name of a host, such as gate.example.com or *.example.com; did you mean gate.example.com?',
+    ),
+    (
+        f"keys: {{a: {{hash: 'sha256:{'0' * 64}', expires: '9999-12-31T23:59:59-14:00'}}}}",
+        '1: keys.a.expires: "9999-12-31T23:59:59-14:00" is not a date such as 2027-01-31 or 2027-01-31T12:00:00Z',
+    ),
     (TWO, "1: default_upstream: is missing; one of a, b"),
     (TWO + "default_upstream: c", '5: default_upstream: "c" is not an upstream; known: a, b'),
     ("admin: {host: 0.0.0.0}", "1: admin.token: is required, because admin.host is not a loopback address"),
@@ -438,6 +462,24 @@ def read_or_told(text: str) -> None:
 def test_limits_that_cannot_hold_together_are_told(server: str, problem: str) -> None:
     (told,) = problems(f"server: {server}")
     assert told.startswith(problem)
+
+
+def test_merged_entries_merge_others_in_turn() -> None:
+    upstreams = """
+upstreams:
+  a: &a {provider: vllm, base_url: http://a, api_key: sk-a, timeout: 7s}
+  b: &b {<<: *a, base_url: http://b, timeout: 8s}
+  c: {<<: *b, base_url: http://c}
+  d: &d {<<: *d, provider: vllm, base_url: http://d}
+default_upstream: a
+"""
+    c = parse(upstreams, {}).upstreams["c"]
+    assert (c.provider, c.base_url, c.api_key, c.timeout_s) == ("vllm", "http://c", "sk-a", 8)
+
+
+def test_hosts_may_be_names_patterns_and_addresses() -> None:
+    given = ["gate", "*.Example.com", "*", "::1", "10.0.0.1", "bücher.example."]
+    assert parse(f"server: {{allowed_hosts: {given}}}", {}).server.allowed_hosts == tuple(given)
 
 
 def test_limits_may_be_larger_or_switched_off() -> None:

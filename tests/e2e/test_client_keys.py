@@ -125,9 +125,16 @@ async def test_every_endpoint_asks_for_the_key(guarded, standin, method, path, b
 @pytest.mark.parametrize(("method", "path", "body"), PATHS, ids=[f"{each[0]} {each[1]}" for each in PATHS])
 async def test_on_no_endpoint_does_the_key_travel_on(guarded, standin, method, path, body):
     running = await guarded()
-    await running.ask(method, path, body, {"content-type": "application/json", "cookie": f"k={KEY}", **BEARER})
+    others = {"cookie": f"k={KEY}", "x-goog-api-key": KEY, "x-portkey-api-key": KEY, "x-auth-token": KEY}
+    await running.ask(method, path, body, {"content-type": "application/json", **others, **BEARER})
     assert standin.requests
     assert not sent_anywhere(standin, KEY)
+
+
+async def test_headers_that_name_a_request_or_a_session_travel_on(guarded, standin):
+    named = {"idempotency-key": "one", "x-sgl-routing-key": "two", "x-smg-routing-key": "three", "x-session-id": "four"}
+    await (await guarded()).chat(ASK, {**named, **BEARER})
+    assert named.items() <= dict(standin.chats[0].headers).items()
 
 
 async def test_health_needs_no_key(guarded):

@@ -322,6 +322,43 @@ async def test_records_in_the_file_are_bounded_and_hold_no_text(standin: StandIn
     assert b"Question 1" not in file.read_bytes()
 
 
+STORED = {**SMALL, "observe": {"text": True}}
+LONG = body(fakes.chat(60, 50), max_tokens=0)
+
+
+@pytest.mark.parametrize(
+    ("asked_with", "header"),
+    [
+        (LONG.replace(b":0", b":%d" % 10**40), b""),
+        (LONG, b"x-session-id: caf\xe9\r\n"),  # ISO 8859-1
+        (LONG.replace(b'"m"', b'"m\\ud83e"'), b""),
+        (LONG.replace(b"Question 3", b"\\ud83e\\ud83e"), b""),
+    ],
+    ids=[
+        "a number beyond 64 bits",
+        "a header that is no UTF-8",
+        "half an emoji in the model",
+        "half an emoji in a text",
+    ],
+)
+async def test_no_number_and_no_text_keeps_records_from_being_written_and_read(
+    standin: StandIn, tmp_path: Path, asked_with: bytes, header: bytes
+):
+    config = configured(standin, {**STORED, "store": {"url": f"sqlite:///{tmp_path}/turnfold.db"}})
+    async with in_process(config) as running:
+        plain = raw.request("/v1/chat/completions", "POST", asked_with, content_type="application/json")
+        await raw.ask(running.port, plain.replace(b"\r\n\r\n", b"\r\n" + header + b"\r\n", 1))
+        await running.settled()
+        first = (await asked(running, "/api/exchanges"))[0]["request_id"]
+        assert (await asked(running, f"/api/exchanges/{first}"))["text"]
+        await asked(running, "/api/sums")
+        await running.chat(body(HI))
+        async with running.session.get(running.admin_url + "/metrics") as metrics:
+            assert "turnfold_degraded_total{" not in await metrics.text()
+    async with in_process(config) as again:
+        assert len(await asked(again, "/api/exchanges")) == 2
+
+
 async def test_nothing_is_stored_when_that_is_off(standin: StandIn, tmp_path: Path):
     store = {"store": {"url": f"sqlite:///{tmp_path}/turnfold.db"}, "observe": {"keep": "0"}}
     async with in_process(configured(standin, {**SMALL, **store})) as running:

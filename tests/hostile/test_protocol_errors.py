@@ -4,6 +4,7 @@ import asyncio
 
 import orjson
 import pytest
+from yarl import URL
 
 from gateway.standin import StandIn
 from tests import fakes, raw
@@ -51,6 +52,8 @@ async def test_a_protocol_error_is_answered_in_json_and_recorded_once(gateway, s
 async def test_the_log_of_a_real_process_holds_no_byte_of_a_broken_header(command, standin):
     running, process = await command(standin, {"log": {"level": "debug", "format": "json"}})
     statuses = [(await raw.ask(running.port, *pieces)).status for pieces in BROKEN.values()]
+    admin_port = URL(running.admin_url).port or 0
+    assert all([(await raw.ask(admin_port, *pieces)).status >= 400 for pieces in BROKEN.values()])
     assert (await running.chat({"model": "m", "messages": [fakes.user("hi")]})).status == 200
     process.terminate()
     async with asyncio.timeout(20):

@@ -82,6 +82,12 @@ async def test_what_is_no_request_cannot_be_explained(standin: StandIn, gateway:
     assert orjson.loads(raw)["error"]["code"] == "invalid_body"
 
 
+async def test_a_token_from_a_file_needs_no_line_break(standin: StandIn, gateway: Start) -> None:
+    running = await gateway(standin, {"admin": {"token": "geheim\n"}})
+
+    assert (await admin(running, "GET", "/metrics", Authorization="Bearer geheim"))[0] == 200
+
+
 @pytest.mark.parametrize(
     ("header", "expected"), [("", 401), ("Bearer wrong", 401), ("Bearer geheim", 200), ("Bearer \u00e9", 401)]
 )

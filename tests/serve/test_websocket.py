@@ -1,6 +1,7 @@
 """WebSockets under /v1 are connected through, frame by frame."""
 
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -28,12 +29,17 @@ async def echo(request: web.Request) -> web.WebSocketResponse:
 @pytest.fixture
 async def gateway_url(aiohttp_server: Any) -> Any:
     """A gateway in front of the echo."""
-    app = web.Application()
-    app.router.add_get("/v1/realtime", echo)
-    server = await aiohttp_server(app)
+    server = await aiohttp_server(upstream(echo))
     async with AsyncExitStack() as stack:
         config = running.configured(f"http://127.0.0.1:{server.port}/v1")
         yield (await stack.enter_async_context(running.in_process(config))).base_url
+
+
+def upstream(handler: Any) -> web.Application:
+    """An upstream with one endpoint."""
+    app = web.Application()
+    app.router.add_get("/v1/realtime", handler)
+    return app
 
 
 async def test_frames_travel_both_ways_and_so_does_the_end(gateway_url: str) -> None:
@@ -53,9 +59,98 @@ async def test_frames_travel_both_ways_and_so_does_the_end(gateway_url: str) -> 
         assert socket.close_code == 4001
 
 
-async def test_a_socket_the_upstream_refuses_is_an_error_in_json(gateway_url: str) -> None:
-    async with aiohttp.ClientSession() as session:
-        with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
-            await session.ws_connect(f"{gateway_url}/unknown")
+@pytest.mark.parametrize(("said", "passed_on"), [(401, 401), (404, 404), (429, 429), (503, 503), (200, 502), (204, 502)])
+async def test_a_socket_the_upstream_refuses_is_an_error_in_json_with_its_status(
+    aiohttp_server: Any, said: int, passed_on: int
+) -> None:
+    async def refuse(_: web.Request) -> web.Response:
+        return web.Response(status=said)
 
-    assert refused.value.status == 502
+    server = await aiohttp_server(upstream(refuse))
+    async with (
+        running.in_process(running.configured(f"http://127.0.0.1:{server.port}/v1")) as gateway,
+        gateway.session.get(f"{gateway.base_url}/realtime", headers=HANDSHAKE) as answer,
+    ):
+        assert answer.status == passed_on
+        assert (await answer.json())["error"]["code"] == "websocket_refused"
+
+
+HANDSHAKE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+}
+
+
+async def test_a_socket_follows_no_redirect(aiohttp_server: Any) -> None:
+    """Otherwise an upstream could have its key, and its clients' keys, sent to any server that the gateway reaches."""
+    reached = []
+
+    async def elsewhere(request: web.Request) -> web.Response:
+        reached.append(request)
+        return web.Response()
+
+    other = await aiohttp_server(upstream(elsewhere))
+
+    async def redirect(_: web.Request) -> web.Response:
+        raise web.HTTPTemporaryRedirect(f"http://127.0.0.1:{other.port}/v1/realtime")
+
+    server = await aiohttp_server(upstream(redirect))
+    async with (
+        running.in_process(running.configured(f"http://127.0.0.1:{server.port}/v1")) as gateway,
+        gateway.session.get(f"{gateway.base_url}/realtime", headers={**HANDSHAKE, "api-key": "sk-mine"}) as answer,
+    ):
+        assert answer.status == 502
+        assert "status 307" in (await answer.json())["error"]["message"]
+    assert reached == []
+
+
+BAD_HANDSHAKES = [
+    ("GET", {"Sec-WebSocket-Key": "short"}),
+    ("GET", {"Sec-WebSocket-Key": ""}),
+    ("GET", {"Sec-WebSocket-Version": "99"}),
+    ("GET", {"Connection": "close"}),
+    ("POST", {}),
+]
+
+
+@pytest.mark.parametrize(("method", "wrong"), BAD_HANDSHAKES)
+async def test_a_handshake_that_is_not_valid_is_a_400_and_opens_nothing(
+    aiohttp_server: Any, method: str, wrong: dict[str, str]
+) -> None:
+    reached = []
+
+    async def handler(request: web.Request) -> web.WebSocketResponse:
+        reached.append(request)
+        return await echo(request)
+
+    server = await aiohttp_server(upstream(handler))
+    async with running.in_process(running.configured(f"http://127.0.0.1:{server.port}/v1")) as gateway:
+        async with gateway.session.request(
+            method, f"{gateway.base_url}/realtime", headers={**HANDSHAKE, **wrong}
+        ) as answer:
+            assert answer.status == 400
+            assert (await answer.json())["error"]["code"] == "invalid_handshake"
+        async with gateway.session.get(f"{gateway.admin_url}/metrics") as metrics:
+            assert "turnfold_degraded_total{" not in await metrics.text()
+    assert reached == []
+
+
+async def test_a_key_among_the_protocols_of_a_socket_is_in_no_log(aiohttp_server: Any, tmp_path: Path) -> None:
+    async def silent(request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        await socket.close()
+        return socket
+
+    server = await aiohttp_server(upstream(silent))
+    config = running.configured(f"http://127.0.0.1:{server.port}/v1")
+    async with running.as_command(config, tmp_path) as (gateway, process):
+        protocols = ["realtime", "openai-insecure-api-key.sk-mine"]
+        async with gateway.session.ws_connect(f"{gateway.base_url}/realtime", protocols=protocols) as socket:
+            await socket.receive()
+        process.terminate()
+        written, _ = await process.communicate()
+    assert b"websocket" in written
+    assert b"sk-mine" not in written

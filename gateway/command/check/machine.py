@@ -44,9 +44,17 @@ def problems(settings: Settings) -> tuple[str, ...]:
         _traces_problem(settings),
         semantic_problem(settings),
         _tls_problem(settings.server),
+        _host_problem("server", settings.server.host),
+        _host_problem("admin", settings.admin.host),
+        _socket_problem(settings.server),
         *upstream_problems(settings),
     ]
     return tuple(problem for problem in found if problem)
+
+
+def lacking(settings: Settings) -> tuple[str, ...]:
+    """Return each reason why a running gateway cannot take over changed settings."""
+    return tuple(filter(None, (semantic_problem(settings), *upstream_problems(settings))))
 
 
 def upstream_problems(settings: Settings) -> tuple[str, ...]:
@@ -172,6 +180,31 @@ def _tls_problem(server: Server) -> str:
     except SettingsError as error:
         return error.problems[0]
     return ""
+
+
+def _host_problem(section: str, host: str) -> str:
+    try:
+        host.encode("idna")  # as every look-up of a name does
+    except UnicodeError:
+        return f"{section}.host: {host} is no address and no name of a host"
+    return ""
+
+
+def _socket_problem(server: Server) -> str:
+    """Return why the Unix socket cannot be made; empty when it can, or when a process has one there."""
+    path = Path(server.socket)
+    if not server.socket or path.is_socket():
+        return ""
+    reason = "is there already, and is no socket"
+    if not path.exists():
+        with socket.socket(socket.AF_UNIX) as probe:
+            try:
+                probe.connect(server.socket)  # its path is checked, and nothing is made
+            except FileNotFoundError as error:
+                reason = "" if path.absolute().parent.is_dir() else f"cannot be made ({error.strerror})"
+            except OSError as error:
+                reason = f"cannot be made ({error.strerror or error})"
+    return f"server.socket: {path} {reason}" if reason else ""
 
 
 def _client_certificate_problem(upstream: Upstream) -> str:

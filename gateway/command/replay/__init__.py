@@ -5,6 +5,7 @@
 
 import multiprocessing
 import os
+import zlib
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -51,7 +52,7 @@ def run(
             for results in _decided(files, settings, cores or os.cpu_count() or 1, total):
                 sums.add(results)
                 progress.advance(task, results.read)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:  # the last two: a packed file that is damaged
         click.echo(f"{getattr(error, 'filename', None) or path}: {getattr(error, 'strerror', None) or error}", err=True)
         return 2
     if not sums.all.requests:

@@ -14,6 +14,7 @@ from gateway.serve.admin.explain import explain
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming import errors
 from gateway.serve.incoming.guard import Guard, check_host, check_json, check_version
+from gateway.serve.incoming.http_log import http_log
 from gateway.state import forgetting
 from gateway.state.facts import Fact
 from gateway.state.forgetting import Order
@@ -52,7 +53,8 @@ def runner(gateway: Gateway) -> web.AppRunner:
         for each in ("GET", "HEAD") if method == "GET" else (method,):  # monitors ask with HEAD
             app.router.add_route(each, path, partial(_answered, gateway, answer))
     _serve_below(base_path, app)
-    return web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+    log = http_log("admin port", gateway.failed)
+    return web.AppRunner(app, access_log=None, logger=log, shutdown_timeout=1.0)
 
 
 def _serve_below(base_path: str, app: web.Application) -> None:

@@ -12,6 +12,7 @@ from gateway.serve.admin import health
 from gateway.serve.admin.filters import query_of
 from gateway.serve.admin.gauges import gauges
 from gateway.serve.gateway import Gateway
+from gateway.serve.incoming.http_log import http_log
 from gateway.state.records.base import Query
 
 
@@ -29,7 +30,8 @@ def runner(gateway: Gateway) -> web.AppRunner:
     add("/status", lambda _: health.status(gateway))
     add("/exchanges", lambda request: gateway.records.in_memory(query_of(request.query, 0.0)))
     add("/exchanges/{id}", lambda request: _own(gateway, request.match_info["id"]))
-    return web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+    log = http_log("workers", gateway.failed)
+    return web.AppRunner(app, access_log=None, logger=log, shutdown_timeout=1.0)
 
 
 async def metrics(gateway: Gateway) -> bytes:

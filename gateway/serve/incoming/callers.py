@@ -19,8 +19,9 @@ CREDENTIALS: Final = frozenset(name.lower() for each in PROVIDERS.values() for n
 """Every header with which some provider receives credentials."""
 
 
-NOT_SECRET: Final = "idempotency-key"
-"""The end of names of headers that name a request, so that it is not carried out twice (draft-ietf-httpapi-idempotency-key-header)."""
+NOT_SECRET: Final = ("idempotency-key", "routing-key")
+"""Ends of names of headers that name a request, so that it is not carried out twice (draft-ietf-httpapi-idempotency-key-header), or a
+session (SGLang's router)."""
 
 
 def is_credential(name: str) -> bool:

@@ -13,6 +13,7 @@ from gateway.serve import record as records
 from gateway.serve.endpoints import kept
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.admission import Overloaded
+from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.paths import query_for
 from gateway.serve.sockets.events import Frame, NotServed, Refused, frame_of
 from gateway.serve.sockets.fold import speaks_responses
@@ -40,8 +41,11 @@ def wants_websocket(request: web.BaseRequest) -> bool:
 async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
     """Open the same WebSocket at the upstream and forward frames until one side closes.
 
-    Raises UpstreamUnreachable when the upstream does not accept it; then nothing was sent to the client yet.
+    Raises UpstreamUnreachable when the upstream does not accept it; then nothing was sent to the client yet. Raises ClientError when the
+    client's handshake is not valid.
     """
+    if request.method != "GET" or not web.WebSocketResponse().can_prepare(request):
+        raise ClientError(400, "The handshake of the WebSocket is not valid (RFC 6455).", code="invalid_handshake")
     headers = keys.forwarded(request)
     for name in _HANDSHAKE:
         headers.popall(name, None)

@@ -171,7 +171,7 @@ class Records:
             written = not batch
             try:
                 if not written:
-                    rows = await asyncio.to_thread(lambda: [self._row(exchange) for exchange in batch])
+                    rows = await asyncio.to_thread(self._rows, batch)
                     written = await self._try("write", lambda: _true_after(log.append(rows)), False)
             finally:
                 if not written:  # a row that reached the store nevertheless is later replaced by itself
@@ -203,11 +203,22 @@ class Records:
                 PATIENCE_S if self._breakers["write"].open else EVERY_S, self._start_write
             )
 
+    def _rows(self, batch: list[Exchange]) -> list[StoredRecord]:
+        """Return the rows of a batch. A record of which none can be made is left out: it would hold up all others."""
+        rows = list[StoredRecord]()
+        for exchange in batch:
+            try:
+                rows.append(self._row(exchange))
+            except Exception as error:  # noqa: BLE001  # promise 6: a record is no reason to lose others
+                self._failed("records write", error)
+        return rows
+
     def _row(self, exchange: Exchange) -> StoredRecord:
-        value = self._sealing.seal(stored_name("exchange", exchange.request_id), orjson.dumps(json_of(exchange)))
+        one = json_of(exchange)
+        value = self._sealing.seal(stored_name("exchange", exchange.request_id), orjson.dumps(one))
         return StoredRecord(
-            exchange.request_id, exchange.at, exchange.key, exchange.model, exchange.session, exchange.conversation,
-            exchange.caller, value,
+            one["request_id"], exchange.at, one["key"], one["model"], one["session"], one["conversation"], one["caller"],
+            value,
         )  # fmt: skip
 
     def _join(self, query: Query, stored: list[tuple[str, bytes]], own: list[RecordJson]) -> list[RecordJson]:

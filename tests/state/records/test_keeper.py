@@ -189,6 +189,19 @@ async def test_what_cannot_be_written_waits_and_is_still_found_in_memory():
     assert failures == ["records write", "records read"]
 
 
+async def test_a_record_that_no_row_can_hold_is_counted_and_the_others_are_written():
+    failures, tasks, log = [], Tasks(), Broken()
+    log.works = True
+    records = Records(log, tasks, failed=lambda part, error: failures.append(part))
+    for one in (exchange(1), exchange(2, entry=object()), exchange(3)):
+        records.observe(one)
+    await records.flush()
+    await tasks.close()
+    await records.close()
+    assert [row.id for row in log.rows] == ["tf-1", "tf-3"]
+    assert failures == ["records write"]
+
+
 class Slow(Broken):
     """A log whose writes take a while."""
 
