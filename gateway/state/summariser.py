@@ -152,7 +152,7 @@ class Summariser:
 
     async def _check_and_make(self, job: SummaryJob, ask: AskModel) -> None:
         """Find the messages that a summary should cover, and make it unless it exists or is being made."""
-        chain = await asyncio.to_thread(identity.chain, job.source.messages, job.scope)
+        chain = await asyncio.to_thread(identity.chain, job.source.sent, job.scope)
         if not chain or chain[-1] in self._running:
             return  # the same request is being checked
         async with self._running_for(chain[-1]):

@@ -33,7 +33,7 @@ class Remembered:
 class MessageFacts(Remembered, Generic[L]):
     """The facts about one message. A fact is None until it is first needed."""
 
-    __slots__ = ("costs", "costs_with_ids", "digest", "ends", "keys", "lines", "shrunk")
+    __slots__ = ("called", "costs", "costs_with_ids", "digest", "ends", "keys", "lines", "shrunk", "view")
 
     def __init__(self, size: int = 0) -> None:
         super().__init__(size)
@@ -49,6 +49,10 @@ class MessageFacts(Remembered, Generic[L]):
         """The lines of its head and tail alone."""
         self.keys: frozenset[str] | None = None
         """Its words, as `gateway.context.read.words.Word.key`."""
+        self.called: Any = None
+        """The calls in its text, as `gateway.context.read.text_calls.Called`."""
+        self.view: Interned | None = None
+        """The message as a call or a result: see `gateway.context.read.as_calls`."""
         self.shrunk: dict[object, Mapping[str, Any]] = {}
         """Its shortened forms, by everything on which they depend."""
 

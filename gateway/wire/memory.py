@@ -148,6 +148,7 @@ class Memory:
         if isinstance(value, Interned):
             entry: Remembered = value.facts
             value.facts.shrunk = {}
+            value.facts.view = None
         else:
             entry = value
             value.value = None

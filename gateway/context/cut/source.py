@@ -13,6 +13,7 @@ from gateway.context.cut.policy import Policy
 from gateway.context.cut.rungs import FOLD, Rung
 from gateway.context.cut.summary import Summary
 from gateway.context.cut.turns import Structure, call_ids, result_id
+from gateway.context.read.as_calls import as_sent
 from gateway.wire.facts import facts_of
 from gateway.wire.memory import Memory
 from gateway.wire.message import RESULT_ROLES, Message, texts
@@ -52,6 +53,11 @@ class Source(msgspec.Struct, frozen=True, dict=True):  # cached properties need 
     layouts: dict[tuple[Rung, Budget, Policy], Layout] = {}
     """The layouts so far (`layout_of`). A summary does not move the cut, so a copy of this source with a summary shares them."""
 
+    @property
+    def sent(self) -> tuple[Message, ...]:
+        """The messages as they came: see `gateway.context.read.as_calls`."""
+        return tuple(map(as_sent, self.messages))
+
     @cached_property
     def costs(self) -> list[int]:
         """The cost of each original message."""
@@ -86,7 +92,7 @@ class Source(msgspec.Struct, frozen=True, dict=True):  # cached properties need 
 
     def _count(self, message: Message) -> tuple[int, int]:
         """Count the tokens of a message without and with its call ids, as a message's facts keep them."""
-        cost = self.counter.message(message)
+        cost = self.counter.message(as_sent(message))
         return cost, cost + id_tokens(message, self.counter.text)
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from gateway.context.read.as_calls import SENT
 from gateway.wire.message import CONTINUES, LATE, PINNED_ROLES, RESULT_ROLES, Message
 
 
@@ -125,6 +126,8 @@ def callers_of(messages: Sequence[Message]) -> dict[int, int]:
             if "tool_calls" in message or "function_call" in message:
                 for name in call_ids(message):
                     callers_by_id[name] = index
+        elif SENT in message:
+            callers[index] = index - 1
         elif role in RESULT_ROLES:
             caller = callers_by_id.pop(result_id(message), None)
             if caller is not None:

@@ -11,6 +11,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from gateway.context.read import pasted, sentences, wishes
+from gateway.context.read.as_calls import SENT, calls_of, prose_of
 from gateway.context.read.calls import call_line
 from gateway.context.read.cues import binding_points, sentence_of
 from gateway.context.read.errors import errors_in, reports_error
@@ -26,10 +27,11 @@ from gateway.context.read.line import (
     share_of_one_in,
 )
 from gateway.context.read.records import parsed, records
+from gateway.context.read.text_results import result_in
 from gateway.context.read.words import Words, lexicon_of
 from gateway.wire.facts import Interned, MessageFacts, facts_of
 from gateway.wire.memory import Memory
-from gateway.wire.message import RESULT_ROLES, Message, call_arguments, call_name, canonical, text_of, tool_calls
+from gateway.wire.message import RESULT_ROLES, Message, call_arguments, call_name, canonical, text_of
 
 LINE_BYTES: Final = 300
 """Bytes of a line without its text and its words: a structure of twelve fields, its size, the tuple of its words, headers
@@ -55,7 +57,7 @@ def read(message: Message, memory: Memory | None = None) -> tuple[Line, ...]:
         return _read_whole(message, None)
     content = message.get("content")
     plain = isinstance(content, str) and "tool_calls" not in message and "function_call" not in message
-    key = ("lines", message.get("role"), content) if plain else ("lines", canonical(message))
+    key = ("lines", message.get("role"), content, SENT in message) if plain else ("lines", canonical(message))
     found: tuple[Line, ...] | None = memory.get(key)
     if found is None:
         found = _read_whole(message, memory)
@@ -89,10 +91,10 @@ def _read(message: Message, words: Words) -> Iterator[Line]:
     role = message.get("role")
     text = text_of(message)
     if role in RESULT_ROLES:
-        yield from _result_lines(text, words)
+        yield from _result_lines(result_in(text) if SENT in message else text, words)
     else:
-        yield from _message_lines(head_and_tail(text), words, user=role == "user")
-    for number, call in enumerate(tool_calls(message), FIRST_CALL):
+        yield from _message_lines(head_and_tail(prose_of(message)), words, user=role == "user")
+    for number, call in enumerate(calls_of(message), FIRST_CALL):
         yield call_line(call_name(call), call_arguments(call), number, words)
 
 

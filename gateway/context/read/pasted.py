@@ -6,12 +6,15 @@ two rows of dashes.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from gateway.context.read import templates
 from gateway.context.read.line import MOST_LINE_CHARACTERS
 
 FENCE: Final = "```"
+CONTEXT: Final = "context"
+"""The name of the block with what a program writes around the user's words."""
 LEAST_BLOCK_ROWS: Final = 3
 """The least rows of a block. A shorter one is read as the speaker's own words, unless it is longer than a line may be."""
 
@@ -48,16 +51,27 @@ class Part(NamedTuple):
 
 def parts_of(text: str) -> list[Part]:
     """Split a message into the speaker's own words and blocks. Short blocks are among the own words."""
+    if written := templates.pieces_of(text):
+        return list(_parts_of_template(written))
     if FENCE not in text and "<" not in text and "-----" not in text and "=====" not in text and '"""' not in text:
         return [Part(text)]
     return list(_parts(text))
+
+
+def _parts_of_template(pieces: Iterable[templates.Piece]) -> Iterator[Part]:
+    """Yield what the user says, and the passages. A row or two of the template say nothing."""
+    for piece in pieces:
+        if piece.is_said:
+            yield Part(piece.text)
+        elif piece.text.strip().count("\n") + 1 >= LEAST_BLOCK_ROWS:
+            yield Part(piece.text, True, CONTEXT)
 
 
 def own_words(text: str) -> str:
     """Return a message without what is pasted; all of it if nothing else is said."""
     parts = parts_of(text)
     if len(parts) == 1:
-        return text
+        return parts[0].text
     own = "\n".join([part.text.strip() for part in parts if not part.is_block and part.text.strip()])
     return own or text
 

@@ -12,6 +12,7 @@ from gateway.context.cut.rungs import FOLD, RUNGS, Rung
 from gateway.context.cut.source import Source
 from gateway.context.cut.summary import Summary
 from gateway.context.cut.turns import split
+from gateway.context.read.as_calls import as_calls, as_sent
 from gateway.context.write import draft_cache
 from gateway.context.write.draft import Draft, Step
 from gateway.wire.memory import Memory
@@ -50,6 +51,7 @@ def fold_conversation(
         from gateway.context.write.stages import fold  # noqa: PLC0415  # a tenth of the start-up time, and only a fold needs it
 
         draft = fold(source)
+        draft = replace(draft, messages=tuple(map(as_sent, draft.messages)))
         draft_cache.store(key, messages, draft, memory)
         return draft
     except Exception as error:  # noqa: BLE001  # a bug in folding must never cost the client its answer (promise 6)
@@ -80,7 +82,8 @@ def source_of(
         if rows:
             notes.append(rows)
     earlier_notes = "\n".join(notes)
-    return Source(tuple(plain), split(plain), budget, counter, policy, summary, rung, earlier_notes, memory or Memory())
+    read = tuple(as_calls(plain))
+    return Source(read, split(read), budget, counter, policy, summary, rung, earlier_notes, memory or Memory())
 
 
 def _carries_note(messages: Sequence[Message], index: int) -> bool:

@@ -7,10 +7,11 @@ from typing import Final
 from gateway.context.choose import lookup
 from gateway.context.cut.source import Source
 from gateway.context.read import lines
+from gateway.context.read.as_calls import calls_of
 from gateway.context.read.line import Line, MessageLines
 from gateway.context.weigh import speakers
 from gateway.wire.memory import Memory
-from gateway.wire.message import RESULT_ROLES, Message, call_name, text_of, tool_calls
+from gateway.wire.message import RESULT_ROLES, Message, call_name, text_of
 
 FULLY_READ_CHARACTERS: Final = 120_000
 """Characters at the end of a folded part that are read in full. Older messages are only skimmed."""
@@ -73,7 +74,7 @@ def _call_of(source: Source, index: int) -> str:
         return ""
     caller = source.structure.callers.get(index)
     caller_lines = lines.read(source.messages[caller], source.memory) if caller is not None else ()
-    calls = tool_calls(source.messages[caller]) if caller is not None else []
+    calls = calls_of(source.messages[caller]) if caller is not None else []
     # A message's calls are its last lines.
     for call, line in zip(calls, caller_lines[len(caller_lines) - len(calls) :], strict=False):
         if call.get("id") == message.get("tool_call_id"):

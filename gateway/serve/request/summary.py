@@ -49,7 +49,7 @@ def _source_and_chain(task: Task) -> tuple[Source, list[str]]:
     """Return the source of the fold, and the chained hashes of the messages before its cut."""
     source = _source(task)
     cut = messages_before_cut(source)
-    return source, identity.chain(source.messages[:cut], task.scope) if cut else []
+    return source, identity.chain(source.sent[:cut], task.scope) if cut else []
 
 
 def request_if_needed(gateway: Gateway, setup: Setup, state: Answered, headers: CIMultiDict[str]) -> None:

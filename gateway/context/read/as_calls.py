@@ -1,0 +1,81 @@
+"""Messages of an agent that calls in its text, in the shape in which the core reads calls and results.
+
+A fold works on `as_calls`, and sends `as_sent` of each message. The core's edits copy all members (``{**message, ...}``), so a shortened
+message still has the one that it stands for.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from gateway.context.read.text_calls import Called, called_in
+from gateway.context.read.text_results import is_result
+from gateway.wire.facts import MESSAGE_BYTES, Interned, MessageFacts, facts_of
+from gateway.wire.message import Message, text_of, tool_calls
+
+SENT: Final = "turnfold.sent"
+"""A member of such a message: the message that is sent."""
+_CALLS: Final = "turnfold.calls"
+"""A member of an agent's message: its calls in the shape of ``tool_calls``. Its content still has their text."""
+_PROSE: Final = "turnfold.prose"
+"""A member of the same message: what it says besides its calls."""
+_ADDED: Final = frozenset({SENT, _CALLS, _PROSE})
+
+
+def as_calls(messages: Sequence[Message]) -> Sequence[Message]:
+    """Return messages in which results of calls in text are results; the same messages if there are none."""
+    found: list[Message] | None = None
+    for index in range(1, len(messages)):
+        before, message = messages[index - 1], messages[index]
+        if message.get("role") == "user" and before.get("role") == "assistant" and not tool_calls(before):
+            called = _called(before)
+            if called.calls and is_result(text_of(message), called):
+                found = found or list(messages)
+                found[index - 1] = _caller(before, called)
+                found[index] = _viewed(message, {"role": "tool"})
+    return found or messages
+
+
+def as_sent(message: Message) -> Message:
+    """Return the message to send: the original one, unless something of it was shortened or left out."""
+    original: Message | None = message.get(SENT)
+    if original is None:
+        return message
+    kept = {name: value for name, value in message.items() if name not in _ADDED}
+    kept["role"] = original["role"]
+    is_unchanged = len(kept) == len(original) and all([kept[name] is original.get(name) for name in kept])
+    return original if is_unchanged else kept
+
+
+def calls_of(message: Message) -> Sequence[Mapping[str, Any]]:
+    """Return the calls of a message, those in its text too."""
+    calls: Sequence[Mapping[str, Any]] | None = message.get(_CALLS)
+    return tool_calls(message) if calls is None else calls
+
+
+def prose_of(message: Message) -> str:
+    """Return what a message says besides its calls."""
+    prose: str | None = message.get(_PROSE)
+    return text_of(message) if prose is None else prose
+
+
+def _called(message: Message) -> Called:
+    facts: MessageFacts[Any] = facts_of(message)
+    if facts.called is None:
+        facts.called = called_in(text_of(message))
+    found: Called = facts.called
+    return found
+
+
+def _caller(message: Message, called: Called) -> Message:
+    calls = [{"function": {"name": call.name, "arguments": call.arguments}} for call in called.calls]
+    return _viewed(message, {_CALLS: calls, _PROSE: called.prose})
+
+
+def _viewed(message: Message, members: Mapping[str, Any]) -> Message:
+    """Return a message with other members. It is the same object as long as the message is remembered, so that what is read of it is, too."""
+    facts: MessageFacts[Any] = facts_of(message)
+    if facts.view is None:
+        facts.view = Interned({**message, **members, SENT: message})
+        facts.view.facts.on_growth = facts.grow
+        facts.grow(MESSAGE_BYTES)
+    return facts.view

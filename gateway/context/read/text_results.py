@@ -1,0 +1,37 @@
+"""Results that an agent's program sends as messages of the user, for [calls in text](text_calls.py)."""
+
+import re
+from typing import Final
+
+from gateway.context.read.elements import elements_of
+from gateway.context.read.templates import RESULT_LABEL, RESULT_TAG, begins_like_result, pieces_of
+from gateway.context.read.text_calls import Called
+
+_LIKE_OUTPUT: Final = re.compile(
+    r"\s{0,20}(?:[{\[]|(?:Results?|Outputs?|Responses?|Returned|Stdout|Error|Traceback)\b[^\n:]{0,60}:)", re.I
+)
+"""Beginnings that a person's message may have, too: JSON, *Output:*."""
+_ENVIRONMENT_TAGS: Final = frozenset({"environment_details", "system-reminder", "system_reminder"})
+"""Elements in which a program tells an agent about its environment, in each message anew."""
+
+
+def is_result(text: str, before: Called) -> bool:
+    """Return whether a user message is the result of the calls in the message before it. People write code and paste output, too: so a
+    result must begin like one."""
+    if not before.calls or any([piece.is_said for piece in pieces_of(text)]):
+        return False
+    return begins_like_result(text) or (before.certain and _LIKE_OUTPUT.match(text) is not None)
+
+
+def result_in(text: str) -> str:
+    """Return a result without the marks around it, and without what the program tells of the environment."""
+    said: list[str] = []
+    start = 0
+    for element in elements_of(text):
+        is_environment = element.name in _ENVIRONMENT_TAGS
+        if is_environment or RESULT_TAG.fullmatch(element.name):
+            said += [text[start : element.start], "" if is_environment else element.inner(text)]
+            start = element.end
+    plain = "\n".join([part.strip() for part in [*said, text[start:]] if part.strip()])
+    opened = RESULT_LABEL.match(plain)
+    return plain[opened.end() :].strip() if opened else plain

@@ -1,0 +1,58 @@
+"""Results of calls in text are told from what people write."""
+
+import pytest
+
+from gateway.context.read.text_calls import Called, TextCall
+from gateway.context.read.text_results import is_result, result_in
+
+CERTAIN = Called("", (TextCall("read", "{}"),), certain=True)
+CODE = Called("", (TextCall("bash", "{}"),))
+
+
+@pytest.mark.parametrize("before", [CERTAIN, CODE])
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("Observation: 3 rows", "3 rows"),
+        ("OBSERVATION:\n3 rows\n", "3 rows"),
+        ("[read_file for 'src/oven.py'] Result:\n3 rows", "3 rows"),
+        (
+            "[read_file for 'a.py'] Result:\n3 rows\n\n<environment_details>\nMode: ACT\n</environment_details>",
+            "3 rows",
+        ),
+        ('<tool_response>\n{"rows": 3}\n</tool_response>', '{"rows": 3}'),
+        ("<tool_response>\n1\n</tool_response>\n<tool_response>\n2\n</tool_response>", "1\n2"),
+        ("<returncode>0</returncode>\n<output>\n3 rows\n</output>", "0\n3 rows"),
+        ("EXECUTION RESULT of [execute_bash]:\n3 rows", "EXECUTION RESULT of [execute_bash]:\n3 rows"),
+        ("Command output:\n3 rows", "Command output:\n3 rows"),
+        ("Tool `read` returned: 3 rows", "Tool `read` returned: 3 rows"),
+    ],
+)
+def test_what_begins_like_a_result_is_one(before: Called, text: str, result: str) -> None:
+    assert is_result(text, before)
+    assert result_in(text) == result
+
+
+@pytest.mark.parametrize("text", ['{"rows": 3}', '[{"row": 3}]', "Output: 3 rows", "Error: no such file"])
+def test_output_is_a_result_only_behind_what_is_certainly_a_call(text: str) -> None:
+    assert is_result(text, CERTAIN)
+    assert not is_result(text, CODE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "No, not that one. Use staging.",
+        "the tool is great, thanks",
+        "[attempt_completion] Result:\n<feedback>\nalso for B2\n</feedback>",
+        "[ask_followup_question for 'which?'] Result:\n<answer>\nB2\n</answer>",
+        "<task>\nfix the oven\n</task>",
+        "I observed it: three rows",
+    ],
+)
+def test_what_a_person_says_is_no_result(text: str) -> None:
+    assert not is_result(text, CERTAIN)
+
+
+def test_nothing_is_a_result_without_a_call() -> None:
+    assert not is_result("Observation: 3 rows", Called("I look."))
