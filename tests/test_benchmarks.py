@@ -27,7 +27,7 @@ from benchmarks.reading.answers import WAYS, asked, scored
 from benchmarks.reading.model import Model
 from benchmarks.reading.obedience import PLACES, WISHES, Wish, folded, parts, wished
 from benchmarks.recall import __main__ as recall
-from benchmarks.recall import instructed, learn, needed, timing, variants
+from benchmarks.recall import instructed, learn, needed, text_agents, timing, variants
 from benchmarks.recall.authored import SETS, Authored, Kind, sets_of
 from benchmarks.recall.ours import turnfold
 from benchmarks.soak.clients import judged
@@ -131,12 +131,18 @@ QUESTIONS = {
     "research_agents_held_out": {0.5: 0.88, 0.25: 0.89, 0.10: 0.77, 0.05: 0.66},
     "work_agents": {0.5: 0.95, 0.25: 0.94, 0.10: 0.86, 0.05: 0.79},
     "work_agents_held_out": {0.5: 0.95, 0.25: 0.94, 0.10: 0.84, 0.05: 0.76},
+    "text_agents": {0.5: 0.92, 0.25: 0.85, 0.10: 0.83, 0.05: 0.77},
+    "text_agents_held_out": {0.5: 0.83, 0.25: 0.78, 0.10: 0.78, 0.05: 0.72},
+    "applications": {0.5: 0.80, 0.25: 0.74, 0.10: 0.66, 0.05: 0.57},
+    "applications_held_out": {0.5: 0.77, 0.25: 0.72, 0.10: 0.64, 0.05: 0.55},
     "service": {0.5: 0.95, 0.25: 0.94, 0.10: 0.72, 0.05: 0.36},
     "service_held_out": {0.5: 0.96, 0.25: 0.96, 0.10: 0.72, 0.05: 0.44},
 }
 """By set and share of the history, the least share of what questions need that is found. Without the rules for their kind of conversation, coding
 agents had 85, 69, 72 and 62 %, research agents 86, 78 and 81 %, service 48, 41, 14 and 9 %, of one set or the other. Russian, Korean and Arabic had 89, 75, 62 and 51 % before
-their words were read as these languages need it. Before questions without question marks were recognised, the sets of more languages had 51, 33, 14 and 13 %."""
+their words were read as these languages need it. Before questions without question marks were recognised, the sets of more languages had 51, 33, 14 and 13 %.
+Before calls in text were read as calls, text agents had 75, 71, 77 and 66 %. Before unmarked questions were found inside messages, chats in applications had 59, 44, 33 and
+27 %."""
 
 
 def set_named(file: str) -> Authored:
@@ -232,6 +238,19 @@ def test_a_fold_fits_for_a_server_that_writes_the_ids_of_calls_into_the_prompt()
             messages = session["messages"][:end]
             window = recall.count(messages) // 16
             assert recall.count(turnfold(messages, window, recall.count)) <= window
+
+
+@pytest.mark.parametrize(("budget", "values", "remarks"), [(0.5, 0.80, 0.74), (0.25, 0.61, 0.60), (0.10, 0.34, 0.53)])
+@pytest.mark.parametrize("sessions", sets_of(Kind.TEXT_AGENT), ids=lambda each: each.file)
+def test_an_agent_that_calls_in_its_text_keeps_values_and_tasks_while_it_works(
+    sessions: Authored, budget: float, values: float, remarks: float
+) -> None:
+    """When results were read as the user's words, 63, 34 and 13 % of the values were kept, and 64, 58 and 46 % of tasks and decisions."""
+    kept = text_agents.kept(sessions.talks, budget, recall.at_point)
+
+    assert statistics.mean(kept.values) >= values
+    assert statistics.mean(kept.remarks) >= remarks
+    assert statistics.mean(kept.wishes) >= 0.8
 
 
 @pytest.mark.parametrize("asks", [True, False], ids=["a question", "nothing asked"])

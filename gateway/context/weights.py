@@ -31,6 +31,8 @@ SPEAKER_FACTOR: Final = 2.2
 USER_FACTOR: Final = 1.8
 """Factor for the user's messages where a question is about no speaker: most answers are in what the user told. Where tools are called
 often, the sentences of the assistant have it, too. They say what it found or did; its calls and their results only contain the words."""
+NARRATOR_FACTOR: Final = 1.4
+"""Factor for the assistant's messages where it is the assistant who tells, as in a game. Chosen on two games, with 1 and 1.8."""
 QUOTE_SHARE_WITHOUT_QUESTION: Final = 0.5
 """Share of the tokens of quotes that the quotes of a message without a question may take."""
 EARLIER_QUOTES_SHARE: Final = 0.2

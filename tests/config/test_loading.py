@@ -240,7 +240,7 @@ BAD = [
     ("models: {a: {context_window: 1000000000000001}}", "1: models.a.context_window: 1000000000000001 is not a number of tokens, 256 or more, such as 128000, at most 10^15"),
     ("server: {max_body: 1000000GiB}", '1: server.max_body: "1000000GiB" is not a size with its unit, such as 64MiB, 10MB or 512KiB, at most 10^15 bytes'),
     ("server: {max_body: %sGiB}" % ("9" * 400), f'1: server.max_body: "{"9" * 60}..." is not a size with its unit, such as 64MiB, 10MB or 512KiB, at most 10^15 bytes'),
-    ("store: {ttl: 36501d}", '1: store.ttl: "36501d" is not a duration with its unit, such as 30s, 500ms or 5m, at most 100 years'),
+    ("store: {ttl: 36501d}", '1: store.ttl: "36501d" is not a duration with its unit, such as 500ms, 30s, 5m or 7d, at most 100 years'),
     ('upstreams: {x: {provider: vllm, base_url: http://x, ca_file: "a\\0b"}}', '1: upstreams.x.ca_file: "a\0b" is not a text without the character U+0000'),
     (
         "server: {allowed_hosts: [https://Gate.example.com/v1]}",

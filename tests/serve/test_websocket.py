@@ -59,7 +59,9 @@ async def test_frames_travel_both_ways_and_so_does_the_end(gateway_url: str) -> 
         assert socket.close_code == 4001
 
 
-@pytest.mark.parametrize(("said", "passed_on"), [(401, 401), (404, 404), (429, 429), (503, 503), (200, 502), (204, 502)])
+@pytest.mark.parametrize(
+    ("said", "passed_on"), [(401, 401), (404, 404), (429, 429), (503, 503), (200, 502), (204, 502)]
+)
 async def test_a_socket_the_upstream_refuses_is_an_error_in_json_with_its_status(
     aiohttp_server: Any, said: int, passed_on: int
 ) -> None:

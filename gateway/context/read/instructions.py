@@ -13,7 +13,7 @@ from gateway.context.read.questions import (
     SHORT_QUESTION_CHARACTERS,
     asks,
     asks_to_be_told,
-    unmarked_question_at_end,
+    unmarked_questions_in,
 )
 from gateway.context.read.subject import names_a_subject
 
@@ -85,12 +85,21 @@ def instructs(text: str) -> bool:
 
 
 def request_in(text: str) -> str:
-    """Return the sentences of a message that ask or instruct; empty when none does. If a short message instructs, all of it says what is to be
-    done."""
-    if len(text) <= SHORT_QUESTION_CHARACTERS and instructs(text):
+    """Return the sentences of a message that ask or instruct; empty when none does. If a short message instructs, or asks without a mark, all of
+    it says what is wanted."""
+    is_short = len(text) <= SHORT_QUESTION_CHARACTERS
+    if is_short and instructs(text):
         return text.strip()
     found = [sentence for sentence in SENTENCE.findall(text) if asks(sentence) or instructs(sentence)]
-    return " ".join(found).strip() or unmarked_question_at_end(text)
+    if found:
+        return " ".join(found).strip()
+    unmarked = unmarked_questions_in(text)
+    return text.strip() if unmarked and is_short else unmarked
+
+
+def is_unmarked_request(text: str) -> bool:
+    """Return whether a message asks or instructs only by its question words: perhaps it does neither."""
+    return not any([asks(sentence) or instructs(sentence) for sentence in SENTENCE.findall(text)])
 
 
 def is_errand(text: str) -> bool:

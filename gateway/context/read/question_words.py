@@ -87,6 +87,13 @@ def has_question_word(text: str) -> bool:
     )
 
 
+def places_of_question_words(text: str) -> list[int]:
+    """Return where a text has words that begin a question or stand in one, in order."""
+    low = text.lower()
+    places = [word.start() for word in _WORD.finditer(low) if word[0] in _FIRST or word[0] in _ANYWHERE]
+    return places if low.isascii() else sorted([*places, *[word.start() for word in _UNSPACED.finditer(low)]])
+
+
 def asks_by_word(text: str) -> bool:
     """Return whether a clause of a text has a question word at a place where its language asks with it."""
     low = text.lower()

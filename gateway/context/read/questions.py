@@ -10,13 +10,14 @@ Of a whole message:
 
 - `wants_to_know`: it asks anything, perhaps among other things.
 - `is_question`: it is mainly a question.
+- `unmarked_questions_in`: what it may ask without a mark, among other things.
 - `asks_for_information`: it is a short question for something that is known already, and no errand.
 """
 
 import re
 from typing import Final
 
-from gateway.context.read.question_words import asks_by_word, has_question_word
+from gateway.context.read.question_words import asks_by_word, has_question_word, places_of_question_words
 
 _QUESTION_MARK: Final = re.compile(r"(?:[?？؟\u037e]|(?<=[\u0370-\u03ff]);)(?:[\s\"'”’)\]]|$)")
 """Behind Greek letters a semicolon is a question mark."""
@@ -130,12 +131,25 @@ def is_unmarked_question(text: str) -> bool:
     return not is_remark and (asks_by_word(said) or _VERB_FIRST.match(said) is not None)
 
 
-def unmarked_question_at_end(text: str) -> str:
-    """Return the last clause of a message of a sentence or two if it is such a question: *one more thing, who was it that called*; else nothing."""
-    if asks(text) or _size(text) > SHORT_QUESTION_CHARACTERS:
+def unmarked_questions_in(text: str) -> str:
+    """Return the clauses of a message without question marks that may be such questions; nothing if there are none.
+
+    A clause that is too long to be one is speech without punctuation: there a question may begin with any question word. Many of these
+    words ask nothing, so whether the message needs what was said must be asked besides (`gateway.context.choose.need`).
+    """
+    if asks(text):
         return ""
-    clause = _CLAUSE_END.split(text.rstrip())[-1].strip()
-    return clause if is_unmarked_question(clause) else ""
+    found: list[str] = []
+    for clause in _CLAUSE_END.split(text):
+        if _size(clause) <= UNMARKED_QUESTION_CHARACTERS:
+            found += [clause.strip()] if is_unmarked_question(clause.strip()) else []
+            continue
+        end = 0
+        for start in places_of_question_words(clause):
+            if start >= end:
+                end = start + UNMARKED_QUESTION_CHARACTERS
+                found.append(clause[start:end].strip())
+    return ", ".join(found)
 
 
 def _size(text: str) -> int:

@@ -12,7 +12,7 @@ from gateway.context.read.line import CALL, RECORD, SENTENCE, MessageLines
 from gateway.context.read.words import Word
 from gateway.context.weigh.changes import replaced_positions
 from gateway.context.weigh.envelope import envelope_of
-from gateway.context.weigh.speakers import Dialogue, dialogue_of
+from gateway.context.weigh.speakers import Dialogue, dialogue_of, is_told_by_assistant
 from gateway.context.weigh.standing_wishes import StandingWishes, standing_wishes
 from gateway.context.weigh.tally import Tally, tally
 from gateway.context.weigh.use import use_factors_of
@@ -245,7 +245,13 @@ class LinePool:
     def dialogue(self) -> Dialogue:
         """Return the speakers, as the newest messages show them."""
         newest = reversed(self.readings.values())
-        return dialogue_of((reading.role, line.text) for reading in newest for line in reading.lines)
+        dialogue = dialogue_of((reading.role, line.text) for reading in newest for line in reading.lines)
+        if self._results:
+            return dialogue
+        told = is_told_by_assistant(
+            (reading.role, line.words) for reading in self.readings.values() for line in reading.lines
+        )
+        return dialogue._replace(told_by_assistant=told)
 
     @cached_property
     def call_of_result(self) -> dict[int, int]:

@@ -92,7 +92,7 @@ def _current_quote(
         )
         return search.find_and_fill(query, kept) if tokens >= LEAST_SEARCH_TOKENS else NO_QUOTES
     if allowed.free_tokens:
-        quote = search.find(Query(without_frame(ask.request), tokens, quoted_before, certain=True))
+        quote = search.find(Query(without_frame(ask.searched), tokens, quoted_before, certain=True))
         if quote.lines:
             return quote
     if ask.gets_all_or_nothing or not search.layout.cut_at_question.first_kept:

@@ -4,6 +4,10 @@ import pytest
 
 from gateway.context.read.instructions import is_about_what_is_at_hand, is_errand, request_in, without_frame
 
+SHORT_AND_UNMARKED = "one more thing before i forget, who was it that called"
+STORY = f"It was a long day. {'The bus was late. ' * 10}"
+SPEECH = "so the bus was late again and it rained all the way home and nobody had an umbrella and then the dog ran off after a cat and i ran after the dog until we were both wet and tired"
+
 
 @pytest.mark.parametrize(
     ("message", "asked"),
@@ -31,12 +35,15 @@ from gateway.context.read.instructions import is_about_what_is_at_hand, is_erran
         ("do me a welcome sheet for Tamika", "do me a welcome sheet for Tamika"),
         (f"Write it down. {'It was a long day. ' * 10}", "Write it down."),
         ("email is down again", ""),
-        ("one more thing before i forget, who was it that called", "who was it that called"),
-        ("The boiler is back. what did he charge", "what did he charge"),
-        (f"It was a long day. {'The bus was late. ' * 10}what did he charge", ""),
+        (SHORT_AND_UNMARKED, SHORT_AND_UNMARKED),
+        ("The boiler is back. what did he charge", "The boiler is back. what did he charge"),
+        (f"{STORY}what did he charge", "what did he charge"),
+        (f"{STORY}what did he charge, the plumber. {STORY}", "what did he charge"),
+        (f"{SPEECH} what did he charge the plumber", "what did he charge the plumber"),
+        (f"{SPEECH} wat rekende de loodgieter", "wat rekende de loodgieter"),
+        (SPEECH, ""),
         ("one more thing before i forget, the boiler is back", ""),
         ("The plan is to write more, and I find it hard to explain.", ""),
-        ("list of movements, newest first", ""),
         ("mach ich.", ""),
         ("Schreib ich drauf.", ""),
         ("記録をまとめて高見さんに渡したいの。", ""),

@@ -2,8 +2,16 @@
 
 import pytest
 
-from gateway.context.weigh.speakers import LEAST_POSSESSIVES, WITH_ASSISTANT, Dialogue, answer_factors, dialogue_of
-from gateway.context.weights import SPEAKER_FACTOR, USER_FACTOR
+from gateway.context.read.words import words
+from gateway.context.weigh.speakers import (
+    LEAST_POSSESSIVES,
+    WITH_ASSISTANT,
+    Dialogue,
+    answer_factors,
+    dialogue_of,
+    is_told_by_assistant,
+)
+from gateway.context.weights import NARRATOR_FACTOR, SPEAKER_FACTOR, USER_FACTOR
 from tests.context.choose.test_weights import ranked
 from tests.context.pools import pool
 
@@ -79,6 +87,54 @@ def test_a_word_that_is_also_typed_in_small_letters_is_no_name() -> None:
     said = [*FRIENDS, ("assistant", "Well, my day was fine."), ("assistant", "Well, my cat was not well.")]
 
     assert "well" not in newest_first(said).role_of_name
+
+
+NAMES = [
+    "Ada",
+    "Bor",
+    "Cyl",
+    "Dun",
+    "Eck",
+    "Fay",
+    "Gus",
+    "Hal",
+    "Ida",
+    "Jon",
+    "Kit",
+    "Lou",
+    "Max",
+    "Ned",
+    "Olga",
+    "Pip",
+    "Quin",
+    "Rob",
+    "Sue",
+    "Tom",
+]
+STORY = [("assistant", f"You meet {name} at the gate.") for name in NAMES]
+ANSWERED = [("user", f"I ask {name} to wait.") for name in NAMES]
+
+
+def told(messages: list[tuple[str, str]]) -> bool:
+    return is_told_by_assistant((role, words(text)) for role, text in messages)
+
+
+def test_who_says_the_names_first_tells() -> None:
+    assert told([*STORY, *ANSWERED])
+    assert not told([*ANSWERED, *STORY])
+    assert not told([*STORY[:9], *ANSWERED, *STORY[9:]])
+
+
+def test_few_names_tell_nothing() -> None:
+    assert not told([*STORY[:19], *ANSWERED[:19]])
+
+
+def test_a_storys_answer_is_what_the_assistant_told() -> None:
+    asked = [("user", f"I ask {name} for the violin.") for name in NAMES]
+    story = pool(*STORY, ("assistant", "Pip hides the violin in the attic."), *asked)
+
+    assert "attic" in ranked(story, "Where is the violin?")[0]
+    assert answer_factors("Where is my violin?", story.dialogue) == {"assistant": NARRATOR_FACTOR}
 
 
 @pytest.mark.parametrize(
