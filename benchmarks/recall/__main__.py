@@ -11,7 +11,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from benchmarks.recall import timing
+from benchmarks.recall import text_agents, timing
 from benchmarks.recall.agents import as_tool_calls
 from benchmarks.recall.authored import Kind, rows_of, sets_of
 from benchmarks.recall.baselines import BASELINES
@@ -69,7 +69,8 @@ def main() -> None:
     sets["swe_agent, inside turns"] = [
         point for talk in recorded["swe_agent"] for point in points(as_tool_calls(talk), inside_turns=True)
     ]
-    talks_with_questions = {**chats, **agents, **service}
+    agents_in_text = {each.label: each.talks for each in sets_of(Kind.TEXT_AGENT)}
+    talks_with_questions = {**chats, **agents, **agents_in_text, **service}
     asked = {
         label: [point for talk in talks for point in probes(talk)] for label, talks in talks_with_questions.items()
     }
@@ -84,6 +85,8 @@ def main() -> None:
             wished(label, talks)
     for label, talks in agents.items():
         during_work(label, talks)
+    for label, talks in agents_in_text.items():
+        during_work_in_text(label, talks)
     for label, talks in chats.items():
         if talks:
             answered(label, talks)
@@ -220,8 +223,6 @@ def replies_kept(talks: Sequence[Mapping[str, Any]], budget: float) -> list[bool
     return kept
 
 
-UNASKED: Final = ("task", "constraint", "decision", "cause", "open")
-"""Kinds of questions that nobody asks while an agent works. The agent must know their answers."""
 EVERY_SO_MANY: Final = 7
 """Of so many requests in the second half of a session one is measured."""
 
@@ -234,6 +235,21 @@ def during_work(label: str, talks: Sequence[Mapping[str, Any]]) -> None:
             f"  at {budget:.0%}: wishes kept {statistics.mean(wishes):.1%} of {len(wishes)},"
             f" tasks, decisions and causes {statistics.mean(remarks):.1%} of {len(remarks)}"
         )
+
+
+def during_work_in_text(label: str, talks: Sequence[Mapping[str, Any]]) -> None:
+    print(f"\n{label}, in the middle of the work")
+    for budget in BUDGETS:
+        kept = text_agents.kept(talks, budget, at_point)
+        print(
+            f"  at {budget:.0%}: values {statistics.mean(kept.values):.1%} of {len(kept.values)} requests, wishes kept"
+            f" {statistics.mean(kept.wishes):.1%} of {len(kept.wishes)}, tasks, decisions and causes {statistics.mean(kept.remarks):.1%} of {len(kept.remarks)}"
+        )
+
+
+def at_point(point: Point, budget: float) -> list[dict[str, Any]]:
+    """Fold a request into its newest messages and a share of the rest."""
+    return turnfold(point.request, int(fixed(point) + budget * history(point)), count)
 
 
 def kept_during_work(talks: Sequence[Mapping[str, Any]], budget: float) -> tuple[list[bool], list[float]]:
@@ -253,7 +269,7 @@ def kept_during_work(talks: Sequence[Mapping[str, Any]], budget: float) -> tuple
                 if wish["rule"]["msg"] < asked and "revoked" not in wish
             ]
             for probe in talk["probes"]:
-                if probe["kind"] in UNASKED and all(said["msg"] < asked for said in probe["evidence"]):
+                if probe["kind"] in text_agents.UNASKED and all(said["msg"] < asked for said in probe["evidence"]):
                     needed = Point([], remarks=tuple(said["text"] for said in probe["evidence"]))
                     remarks.append(found(needed, out))
     return wishes, remarks

@@ -17,6 +17,8 @@ class Kind(Enum):
     CHAT = "chat"
     AGENT = "agent"
     """An agent that works on its own between two messages of the user. What it knows in the middle of its work is measured, too."""
+    TEXT_AGENT = "text agent"
+    """The same, of an agent that calls its tools in the text of its messages."""
     SERVICE = "service"
     """Customers and an assistant with tools. What later calls need is measured, too."""
 
@@ -122,6 +124,26 @@ SETS: Final = (
         "agents at other work, held out", "work_agents_held_out", Kind.AGENT,
         "Three more by another author, one in French: the books of an importer, training runs of models, the devices of a hospital. Nothing is chosen on"
         " them.",
+    ),
+    Authored(
+        "agents that call in their text", "text_agents", Kind.TEXT_AGENT,
+        "Three long sessions, one in German: an editor's coding agent with elements, a stock desk with rows of actions, an office with tags. How such calls"
+        " and results are recognised was chosen on them.",
+    ),
+    Authored(
+        "agents that call in their text, held out", "text_agents_held_out", Kind.TEXT_AGENT,
+        "Three more in other forms by another author, one in French: a shell, programs, JSON. The labels before a user's words were added after the first"
+        " measurement.",
+    ),
+    Authored(
+        "chats in applications", "applications", Kind.CHAT,
+        "Four chats as applications send them: passages around each question, a team's channel, speech without punctuation, a game told by the assistant. How"
+        " such messages are read was chosen on them.",
+    ),
+    Authored(
+        "chats in applications, held out", "applications_held_out", Kind.CHAT,
+        "Five more by another author, one in German, one in Spanish: the same four in other forms, and a coach. Nothing is chosen on them but one limit, for"
+        " short messages that do not seem to ask.",
     ),
     Authored(
         "service of six companies", "service", Kind.SERVICE,
