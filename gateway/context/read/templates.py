@@ -30,12 +30,12 @@ _HAPPENED: Final = (
 RESULT_TAG: Final = re.compile(rf"(?:\w{{1,40}}_)?{_OUTPUT}", re.I)
 """The name of an element with a result."""
 RESULT_LABEL: Final = re.compile(
-    r"\s{0,20}(?:(?:\*\*)?Observations?\b[^\n:]{0,20}:(?:\*\*)?|\[[^\n]{1,500}?\](?: Result| Error| Output)?:)", re.I
+    r"\s{0,20}(?:(?:\*\*)?Observations?\b[^\n:]{0,20}:(?:\*\*)?|\[[^\n]{1,500}?\] (?:Result|Error|Output):)", re.I
 )
 """What a program writes before a result: ``Observation:``, ``[read_file for 'a.py'] Result:``."""
 _OTHER_BEGINNING: Final = re.compile(
     rf"""\s{{0,20}}(?:
-        \[[A-Z][A-Z_ ]{{2,40}}\]
+        (?-i:\[[A-Z][A-Z_\ ]{{2,40}}\])
       | </?(?:\w{{1,40}}_)?{_OUTPUT}\b[^<>\n]{{0,200}}>
       | [^\w\n]{{0,6}}{_TOOL}\b[\w\ '"`.:()\[\]-]{{0,80}}?\b{_HAPPENED}\b
     )""",

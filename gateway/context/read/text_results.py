@@ -8,7 +8,8 @@ from gateway.context.read.templates import RESULT_LABEL, RESULT_TAG, begins_like
 from gateway.context.read.text_calls import Called
 
 _LIKE_OUTPUT: Final = re.compile(
-    r"\s{0,20}(?:[{\[]|(?:Results?|Outputs?|Responses?|Returned|Stdout|Error|Traceback)\b[^\n:]{0,60}:)", re.I
+    r"\s{0,20}(?:[{\[]\s{0,20}[\"{}\[\]\d-]|(?:Results?|Outputs?|Responses?|Returned|Stdout|Error|Traceback)\b[^\n:]{0,60}:)",
+    re.I,
 )
 """Beginnings that a person's message may have, too: JSON, *Output:*."""
 _ENVIRONMENT_TAGS: Final = frozenset({"environment_details", "system-reminder", "system_reminder"})

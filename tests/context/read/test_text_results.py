@@ -48,6 +48,9 @@ def test_output_is_a_result_only_behind_what_is_certainly_a_call(text: str) -> N
         "[ask_followup_question for 'which?'] Result:\n<answer>\nB2\n</answer>",
         "<task>\nfix the oven\n</task>",
         "I observed it: three rows",
+        "[Ana 09:14] thanks",
+        "[Ana]: thanks",
+        "[x] done",
     ],
 )
 def test_what_a_person_says_is_no_result(text: str) -> None:
