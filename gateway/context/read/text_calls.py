@@ -73,11 +73,13 @@ _LANGUAGE: Final = re.compile(r"(?P<language>[\w.-]{0,30})[^\S\n]*\n")
 
 
 def called_in(text: str) -> Called:
-    """Read a message of an agent for its calls."""
-    found = None
-    if any([mark in text for mark in _MARKS]):
-        found = _json_alone(text) or _elements(text) or _actions(text) or _fenced(text)
-    return found or Called(text)
+    """Read a message of an agent for its calls. One whose calls cannot be written as JSON (halves of emoji, hundreds of levels) has none."""
+    if not any([mark in text for mark in _MARKS]):
+        return Called(text)
+    try:
+        return _json_alone(text) or _elements(text) or _actions(text) or _fenced(text) or Called(text)
+    except (TypeError, RecursionError):
+        return Called(text)
 
 
 def _json_alone(text: str) -> Called | None:

@@ -108,6 +108,9 @@ def test_a_program_in_a_fence_may_also_be_meant_for_a_reader(
         "```html\n<read_file>\n```",
         "<read_file><path>never closed",
         "{",
+        "<read_file><path>\ud83d</path></read_file>",
+        "<tool_call>" * 3000 + "</tool_call>" * 3000,
+        '{"name": "f", "arguments": ' + "[" * 300 + "]" * 300 + "}",
         "",
     ],
 )
