@@ -23,10 +23,6 @@ class Piece(NamedTuple):
 
 
 _OUTPUT: Final = r"(?:responses?|results?|outputs?|observations?|returncode|stdout|stderr|exit_code)"
-_TOOL: Final = r"(?:tool|command|function|execution|action|code|shell|terminal|bash|python|api|sql|script|program)"
-_HAPPENED: Final = (
-    r"(?:results?|outputs?|responses?|returned|logs?|(?:not )?executed|finished|failed|observation|exit(?:ed)?)"
-)
 RESULT_TAG: Final = re.compile(rf"(?:\w{{1,40}}_)?{_OUTPUT}", re.I)
 """The name of an element with a result."""
 RESULT_LABEL: Final = re.compile(
@@ -36,17 +32,21 @@ RESULT_LABEL: Final = re.compile(
 _OTHER_BEGINNING: Final = re.compile(
     rf"""\s{{0,20}}(?:
         (?-i:\[[A-Z][A-Z_\ ]{{2,40}}\])
+      | (?-i:[A-Z][A-Z_\ ]{{0,40}}\b(?:RESULTS?|OUTPUT|RESPONSE|LOGS)\b[^\n:]{{0,120}}:)
       | </?(?:\w{{1,40}}_)?{_OUTPUT}\b[^<>\n]{{0,200}}>
-      | [^\w\n]{{0,6}}{_TOOL}\b[\w\ '"`.:()\[\]-]{{0,80}}?\b{_HAPPENED}\b
     )""",
     re.X | re.I,
 )
-"""Other beginnings of what programs write: ``[ERROR]``, ``<tool_response>``, *Command output:*, ``EXECUTION RESULT of [execute_bash]:``."""
+"""Other beginnings of what programs write: ``[ERROR]``, ``EXECUTION RESULT of [execute_bash]:``, ``<tool_response>``."""
+_ACTED: Final = r"(?:added|answered|asked|denied|gave|provided|rejected|replied|responded|said|sent|wrote)"
+_WORDS: Final = r"(?:comment|feedback|input|message|reply|request)"
 _SAID_LABEL: Final = re.compile(
-    r"^(?:[^\n:]{0,80}\b)?(?:new (?:task|instructions?)|the user(?:'s)?\b[^\n:]{0,120}|user(?:'s)? (?:message|input|feedback|request|reply|comment))(?: is)?:[ \t]*",
+    rf"^(?:[^\n:]{{0,80}}[.!] |here is )?(?:new (?:task|instructions?)[^\n:]{{0,40}}|the user (?:has )?{_ACTED}\b[^\n:]{{0,120}}|(?:the )?user(?:'s)? {_WORDS}[^\n:]{{0,120}}):[ \t]*",
     re.M | re.I,
 )
 """The label before what the user says: ``New task:``, ``The user rejected it with the following message:``."""
+LEAST_PASSAGE_BREAKS: Final = 2
+"""The least line breaks in passages. A shorter message is read as the user's own, whatever its labels."""
 _QUALITY: Final = r"(?:additional|background|given|relevant|retrieved|supporting) "
 _PASSAGES: Final = (
     r"context[eo]?|contesto|kontext|kontekst|контекст|documents?|excerpts|passages?|sources?|references?|search results|knowledge(?: base)?|information"
@@ -58,10 +58,10 @@ _CONTEXT_BEHIND: Final = re.compile(
     rf"^[ *#]{{0,6}}(?:{_QUALITY})?(?:{_PASSAGES})\b[^\n]{{0,40}}[:：]\*{{0,2}}[ \t]*$", re.M | re.I
 )
 """The same behind the question, where a row of the user's may begin with such a word: it needs its colon."""
-_WHOSE: Final = r"(?:(?:the|current|new|standalone|follow[- ]?up|my) )?(?:(?:user|customer|employee|client)(?:'s)? )?"
+_USER: Final = r"(?:user|customer|employee|client)(?:'s)?"
 _ASKED: Final = re.compile(
-    rf"^[ *#]{{0,6}}(?:{_WHOSE}(?:question|query|input|message|request)|frage|pregunta|consulta|pergunta|domanda|vraag|pytanie|вопрос|问题|質問|질문)"
-    r"\*{0,2} ?[:：]\*{0,2}[ \t]*",
+    rf"^[ *#]{{0,6}}(?:(?:(?:the|current|new|standalone|follow[- ]?up|my) )?(?:{_USER} )?(?:question|query)|{_USER} (?:input|message|request)"
+    r"|frage|pregunta|consulta|pergunta|domanda|vraag|pytanie|вопрос|问题|質問|질문)\*{0,2} ?[:：]\*{0,2}[ \t]*",
     re.M | re.I,
 )
 """The label before what the user says."""
@@ -100,7 +100,8 @@ def _said_in_template(text: str) -> Iterator[Piece]:
     if asked is None:
         return
     behind = _CONTEXT_BEHIND.search(text, asked.end())
-    if behind is None and not _CONTEXT.search(text, 0, asked.start()):
+    passages = text[behind.end() :] if behind else text[: asked.start()]
+    if passages.strip().count("\n") < LEAST_PASSAGE_BREAKS or not (behind or _CONTEXT.search(passages)):
         return
     answer = behind or _ANSWER.search(text, asked.end())
     end = answer.start() if answer else len(text)

@@ -7,11 +7,17 @@ from gateway.context.read.elements import elements_of
 from gateway.context.read.templates import RESULT_LABEL, RESULT_TAG, begins_like_result, pieces_of
 from gateway.context.read.text_calls import Called
 
+_TOOL: Final = r"(?:tool|command|function|execution|action|code|shell|terminal|bash|python|api|sql|script|program)"
+_HAPPENED: Final = r"(?:results?|outputs?|responses?|returned|logs?|executed|finished|failed|exit(?:ed)?)"
 _LIKE_OUTPUT: Final = re.compile(
-    r"\s{0,20}(?:[{\[]\s{0,20}[\"{}\[\]\d-]|(?:Results?|Outputs?|Responses?|Returned|Stdout|Error|Traceback)\b[^\n:]{0,60}:)",
-    re.I,
+    rf"""\s{{0,20}}(?:
+        [{{\[]\s{{0,20}}["{{}}\[\]\d-]
+      | (?:Results?|Outputs?|Responses?|Returned|Stdout|Error|Traceback)\b[^\n:]{{0,60}}:
+      | {_TOOL}\b[\w\ '"`.()\[\]-]{{0,80}}?\b{_HAPPENED}\b[^\n:]{{0,60}}:
+    )""",
+    re.X | re.I,
 )
-"""Beginnings that a person's message may have, too: JSON, *Output:*."""
+"""Beginnings that a person's message may have, too: JSON, *Output:*, *Command output:*."""
 _ENVIRONMENT_TAGS: Final = frozenset({"environment_details", "system-reminder", "system_reminder"})
 """Elements in which a program tells an agent about its environment, in each message anew."""
 

@@ -36,6 +36,11 @@ def test_the_question_is_what_stands_behind_its_label(template: str) -> None:
             "[attempt_completion] Result:\nThe user has provided feedback.\n<feedback>\nalso for B2\n</feedback>\n",
             "also for B2",
         ),
+        ("New task:\nmorning", "morning"),
+        ("The user added a new task: morning", "morning"),
+        ("Command not executed. The user rejected it with the following message:\nno, wait", "no, wait"),
+        ("Here is the user's input (answer in JSON):\n\nmorning", "morning"),
+        ("Observation:\nAll 3 are moved.\nNew task:\nmorning", "morning"),
         ("[TASK RESUMPTION] Interrupted.\n\nNew instructions:\n<user_message>\nmorning\n</user_message>", "morning"),
     ],
 )
@@ -51,6 +56,11 @@ def test_what_the_user_says_in_a_result_is_the_users(text: str, said: str) -> No
         "The context:\nwe moved in May.\nMay I bring the dog?",
         "<feedback>nice</feedback>",
         "[1] first\n[2] second",
+        "Please rewrite this.\nContext: my landlord\nQuestion: may I keep a dog?",
+        "Please rewrite this for me.\nBackground: we moved in May.\nIt was cold.\n\nMessage: Dear Mr Aldous",
+        "If the user writes in German: answer in German.",
+        "The user manual says: press twice.",
+        "Our rule for a new user: always ask for the name.",
         "",
     ],
 )

@@ -24,8 +24,7 @@ CODE = Called("", (TextCall("bash", "{}"),))
         ("<tool_response>\n1\n</tool_response>\n<tool_response>\n2\n</tool_response>", "1\n2"),
         ("<returncode>0</returncode>\n<output>\n3 rows\n</output>", "0\n3 rows"),
         ("EXECUTION RESULT of [execute_bash]:\n3 rows", "EXECUTION RESULT of [execute_bash]:\n3 rows"),
-        ("Command output:\n3 rows", "Command output:\n3 rows"),
-        ("Tool `read` returned: 3 rows", "Tool `read` returned: 3 rows"),
+        ("TOOL RESPONSE: \n3 rows", "TOOL RESPONSE: \n3 rows"),
     ],
 )
 def test_what_begins_like_a_result_is_one(before: Called, text: str, result: str) -> None:
@@ -33,7 +32,18 @@ def test_what_begins_like_a_result_is_one(before: Called, text: str, result: str
     assert result_in(text) == result
 
 
-@pytest.mark.parametrize("text", ['{"rows": 3}', '[{"row": 3}]', "Output: 3 rows", "Error: no such file"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"rows": 3}',
+        '[{"row": 3}]',
+        "Output: 3 rows",
+        "Error: no such file",
+        "Command output:\n3 rows",
+        "Tool `read` returned: 3 rows",
+        "Command failed: what now?",
+    ],
+)
 def test_output_is_a_result_only_behind_what_is_certainly_a_call(text: str) -> None:
     assert is_result(text, CERTAIN)
     assert not is_result(text, CODE)
@@ -51,6 +61,8 @@ def test_output_is_a_result_only_behind_what_is_certainly_a_call(text: str) -> N
         "[Ana 09:14] thanks",
         "[Ana]: thanks",
         "[x] done",
+        "Code works, but the output is wrong. Why?",
+        "the script failed again, can you look",
     ],
 )
 def test_what_a_person_says_is_no_result(text: str) -> None:
