@@ -75,6 +75,8 @@ _ANSWER: Final = re.compile(
 
 def pieces_of(text: str) -> list[Piece]:
     """Split a message that a program wrote around what the user says; empty for any other message."""
+    if ":" not in text and "：" not in text and "</" not in text:
+        return []
     return list(_said_to_agent(text)) or list(_said_in_template(text))
 
 
@@ -96,7 +98,7 @@ def _said_to_agent(text: str) -> Iterator[Piece]:
 
 def _said_in_template(text: str) -> Iterator[Piece]:
     """Yield the pieces of a message with retrieved passages."""
-    asked = next(reversed(list(_ASKED.finditer(text))), None) if ":" in text or "：" in text else None
+    asked = next(reversed(list(_ASKED.finditer(text))), None)
     if asked is None:
         return
     behind = _CONTEXT_BEHIND.search(text, asked.end())

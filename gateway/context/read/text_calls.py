@@ -39,8 +39,6 @@ class Called(NamedTuple):
     """Whether nobody writes so except to call a tool. A block of code may be meant for a reader."""
 
 
-_MARKS: Final = ("</", "ction", FENCE, "{")
-"""A message with a call has one of these."""
 _NAMES: Final = ("name", "tool", "tool_name", "action", "function", "command", "recipient_name")
 _ARGUMENTS: Final = ("arguments", "args", "parameters", "params", "action_input", "tool_input", "input", "kwargs")
 """Members of a call in JSON, with the tool's name and with its arguments."""
@@ -74,12 +72,22 @@ _LANGUAGE: Final = re.compile(r"(?P<language>[\w.-]{0,30})[^\S\n]*\n")
 
 def called_in(text: str) -> Called:
     """Read a message of an agent for its calls. One whose calls cannot be written as JSON (halves of emoji, hundreds of levels) has none."""
-    if not any([mark in text for mark in _MARKS]):
-        return Called(text)
     try:
-        return _json_alone(text) or _elements(text) or _actions(text) or _fenced(text) or Called(text)
+        return _called_in_any_form(text) or Called(text)
     except (TypeError, RecursionError):
         return Called(text)
+
+
+def _called_in_any_form(text: str) -> Called | None:
+    """Read the calls in the first form that a message has. A form is only looked for if its marks are there."""
+    found = _json_alone(text) if text.lstrip().startswith("{") else None
+    if found is None and "</" in text:
+        found = _elements(text)
+    if found is None and "Action" in text:
+        found = _actions(text)
+    if found is None and text.rstrip().endswith(FENCE):
+        found = _fenced(text)
+    return found
 
 
 def _json_alone(text: str) -> Called | None:
@@ -197,8 +205,6 @@ def _without_fence(text: str) -> str:
 
 def _fenced(text: str) -> Called | None:
     """Read a message that ends with a fenced block: all its blocks of commands are calls."""
-    if not text.rstrip().endswith(FENCE):
-        return None
     pieces = text.rstrip().split(FENCE)
     prose = pieces[::2]
     calls: list[TextCall] = []
