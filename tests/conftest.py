@@ -1,5 +1,6 @@
 """What every test may ask for: a stand-in upstream and a gateway in front of it."""
 
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from gateway.serve.gateway import Gateway
 from gateway.standin import StandIn
 from tests import running
+from tests.redis_server import BINARY, REASON, RedisServer
 from tests.skips import pytest_runtest_makereport  # noqa: F401  # a hook
 
 # A busy machine makes examples slow; that says nothing about what is tested.
@@ -44,6 +46,26 @@ async def command(tmp_path: Path):
             return await stack.enter_async_context(running.as_command(text, tmp_path))
 
         yield start
+
+
+@pytest.fixture
+def redis_url(tmp_path: Path) -> Iterator[str]:
+    """The URL of a Redis server that runs for one test."""
+    if BINARY is None:
+        pytest.skip(REASON)
+    server = RedisServer(tmp_path)
+    server.start()
+    yield server.url
+    server.stop()
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def shared_store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a store that several processes share."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'turnfold.db'}"
+    url: str = request.getfixturevalue("redis_url")
+    return url
 
 
 @pytest.fixture

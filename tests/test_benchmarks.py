@@ -209,9 +209,7 @@ def test_service_of_any_company_keeps_what_its_next_calls_need(
     """Inside turns, 70 and 39 % were kept when the ids of each answer counted like those of orders."""
     found = [point for talk in talks.talks for point in needed.points(talk, inside_turns=inside)]
     kept = [
-        needed.found(
-            point, turnfold(point.request, int(recall.fixed(point) + budget * recall.history(point)), recall.count)
-        )
+        needed.found(point, recall.at_point(point, budget))
         for point in found
         if recall.history(point) >= recall.HISTORY
     ]

@@ -19,7 +19,6 @@ from structlog.testing import capture_logs
 from gateway import config as settings
 from gateway.standin import StandIn
 from tests import fakes, running
-from tests.redis_server import BINARY, REASON, RedisServer
 
 KEY, OTHER = "tfk_the-key-of-alice", "tfk_the-key-of-bob"
 UPSTREAM_KEY = "sk-of-the-operator"
@@ -576,16 +575,6 @@ async def test_no_number_in_a_request_is_too_large_for_the_store(gateway, standi
     await running.settled()
     async with running.session.get(f"{running.admin_url}/metrics") as answer:
         assert 'turnfold_degraded_total{part="store' not in await answer.text()
-
-
-@pytest.fixture
-def redis_url(tmp_path):
-    if BINARY is None:
-        pytest.skip(REASON)
-    server = RedisServer(tmp_path)
-    server.start()
-    yield server.url
-    server.stop()
 
 
 async def test_an_added_key_is_taken_up_and_a_removed_one_refused(tmp_path):

@@ -1,6 +1,6 @@
 """Several upstreams, and things that only one of them has: a request that names one reaches the upstream that made it."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ from openai import AsyncOpenAI
 
 from tests import running
 from tests.e2e.keeping import Keeper, keeper
-from tests.redis_server import BINARY, REASON, RedisServer
 
 JSON = {"content-type": "application/json"}
 MANY = 4
@@ -242,7 +241,7 @@ async def test_one_that_rests_is_asked_all_the_same(scene: Any) -> None:
 
 
 async def test_a_caller_neither_sees_nor_moves_what_another_has(scene: Any) -> None:
-    """To another caller an id is one that nobody knows: it goes where it would go without the first caller."""
+    """Another caller's request with the id goes where it would go if the id were not known."""
     told = await scene()
     made = await told.client("sk-one").responses.create(model="other", input="Question")
     told.served()
@@ -344,24 +343,10 @@ async def test_an_id_may_be_anything(scene: Any) -> None:
             assert (await told.gateway.ask("POST", "/responses", body, JSON)).status in (200, 400)
 
 
-@pytest.fixture(params=["sqlite", "redis"])
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The URL of a store that several processes share."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'ids.db'}"
-        return
-    if BINARY is None:
-        pytest.skip(REASON)
-    server = RedisServer(tmp_path)
-    server.start()
-    yield server.url
-    server.stop()
-
-
 @pytest.mark.slow
-async def test_workers_and_replicas_know_it_too(tmp_path: Path, store_url: str) -> None:
+async def test_workers_and_replicas_know_it_too(tmp_path: Path, shared_store_url: str) -> None:
     """Two gateways with two workers each and one store: each connection reaches another worker."""
-    store = {"url": store_url, "timeout": "10s"}
+    store = {"url": shared_store_url, "timeout": "10s"}
     async with AsyncExitStack() as stack:
         servers = await stack.enter_async_context(two())
         text = yaml.safe_dump(config(servers, store=store))

@@ -2,7 +2,6 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import orjson
@@ -13,7 +12,6 @@ from gateway.state import forgetting
 from gateway.state.store import open_store
 from tests.fakes import chat, system
 from tests.hostile.test_learned import HONEST, HONEST_KEY, JSON, WINDOW, as_a_fresh_process_does, config, learned
-from tests.redis_server import BINARY, REASON, RedisServer
 
 KINDS = ("window", "ratio", "guess", "usage")
 VALUES = [
@@ -28,27 +26,14 @@ VALUES = [
 """Of them only the stated window of 2,048 looks like ours, and it lacks a part."""
 
 
-@pytest.fixture(params=["sqlite", "redis"])
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/facts.db"
-        return
-    if BINARY is None:
-        pytest.skip(REASON)
-    server = RedisServer(tmp_path)
-    server.start()
-    yield server.url
-    server.stop()
-
-
-async def test_values_of_another_hand_are_ignored(gateway, store_url: str) -> None:
+async def test_values_of_another_hand_are_ignored(gateway, shared_store_url: str) -> None:
     """Each under the very names that the gateway reads, and sealed as ours are."""
     async with StandIn(window=8192) as standin:
-        teacher = await gateway(standin, config(store={"url": store_url}))
+        teacher = await gateway(standin, config(store={"url": shared_store_url}))
         for name in "ab":
             await teacher.chat({"model": "m", "messages": [system(f"I am {name}."), *chat(60, 250)]}, HONEST_KEY)
         await teacher.settled()
-        store = open_store(store_url)
+        store = open_store(shared_store_url)
         names = {kind: await store.names(kind, 100) for kind in KINDS}
         assert all(names[kind] for kind in ("window", "guess"))
         standin._window = WINDOW
@@ -56,7 +41,7 @@ async def test_values_of_another_hand_are_ignored(gateway, store_url: str) -> No
             for kind, keys in names.items():
                 for key in keys:
                     await store.put(kind, key, value, ttl_s=600)
-            await as_a_fresh_process_does(await gateway(standin, config(store={"url": store_url})), standin)
+            await as_a_fresh_process_does(await gateway(standin, config(store={"url": shared_store_url})), standin)
         await store.close()
 
 
@@ -105,9 +90,9 @@ async def test_an_order_to_forget_what_lies_ahead_is_not_believed(gateway, tmp_p
         assert (await second.chat(HONEST, HONEST_KEY)).headers["x-turnfold-attempts"] == "1"
 
 
-async def test_what_one_replica_forgets_all_forget(gateway, store_url: str) -> None:
+async def test_what_one_replica_forgets_all_forget(gateway, shared_store_url: str) -> None:
     async with StandIn(window=8192) as standin:
-        replicas = [await gateway(standin, config(store={"url": store_url})) for _ in range(3)]
+        replicas = [await gateway(standin, config(store={"url": shared_store_url})) for _ in range(3)]
         for name in "ab":
             asked = {"model": "m", "messages": [system(f"I am {name}."), *chat(60, 250)]}
             await replicas[0].chat(asked, HONEST_KEY)

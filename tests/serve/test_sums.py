@@ -10,7 +10,6 @@ from gateway.serve.sums import Summing, pages
 from gateway.state.records.base import Query
 from tests import running
 from tests.observe.test_sums import BASE
-from tests.redis_server import BINARY, REASON, RedisServer
 
 START = 1.7e9
 
@@ -25,15 +24,9 @@ def record(number, **known):
 @pytest.fixture(params=["memory", "sqlite", "redis"])
 def store(request, tmp_path):
     """The address of a store."""
-    if request.param != "redis":
-        yield {"memory": "memory://", "sqlite": f"sqlite:///{tmp_path}/turnfold.db"}[request.param]
-        return
-    if BINARY is None:
-        pytest.skip(REASON)
-    server = RedisServer(tmp_path)
-    server.start()
-    yield server.url
-    server.stop()
+    if request.param == "redis":
+        return request.getfixturevalue("redis_url")
+    return {"memory": "memory://", "sqlite": f"sqlite:///{tmp_path}/turnfold.db"}[request.param]
 
 
 @asynccontextmanager
