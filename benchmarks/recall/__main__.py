@@ -15,7 +15,7 @@ from benchmarks.recall import text_agents, timing
 from benchmarks.recall.agents import as_tool_calls
 from benchmarks.recall.authored import Kind, rows_of, sets_of
 from benchmarks.recall.baselines import BASELINES
-from benchmarks.recall.needed import Point, found, going_on, points, probes, stands, whole
+from benchmarks.recall.needed import Point, found, going_on, points, probes, said_before, stands, whole
 from benchmarks.recall.ours import COUNTER, turnfold, without_recall
 from benchmarks.recall.planted import FRESH, INSTRUCTIONS, UNSEEN, with_change, with_instruction
 from benchmarks.recall.variants import VARIANTS
@@ -262,16 +262,9 @@ def kept_during_work(talks: Sequence[Mapping[str, Any]], budget: float) -> tuple
         for end in requests_of_the_second_half(messages):
             asked = max(at for at, message in enumerate(messages[:end]) if message["role"] == "user")
             point = Point(messages[:end], tail=frozenset([asked, end - 2, end - 1]))
-            out = turnfold(point.request, int(fixed(point) + budget * history(point)), count)
-            wishes += [
-                stands(wish["rule"]["text"], out)
-                for wish in talk["rules"].values()
-                if wish["rule"]["msg"] < asked and "revoked" not in wish
-            ]
-            for probe in talk["probes"]:
-                if probe["kind"] in text_agents.UNASKED and all(said["msg"] < asked for said in probe["evidence"]):
-                    needed = Point([], remarks=tuple(said["text"] for said in probe["evidence"]))
-                    remarks.append(found(needed, out))
+            wishes_kept, remarks_kept = said_before(talk, asked, at_point(point, budget))
+            wishes += wishes_kept
+            remarks += remarks_kept
     return wishes, remarks
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -101,6 +101,28 @@ def found(point: Point, out: Sequence[Mapping[str, Any]]) -> float:
         wanted = set(_words(remark))
         hits.append(remark in text or any(len(wanted & row) >= 0.8 * len(wanted) for row in rows))
     return sum(hits) / len(hits)
+
+
+UNASKED: Final = ("task", "constraint", "decision", "cause", "open")
+"""Kinds of questions that a user does not ask while an agent works. The agent must know their answers."""
+
+
+def said_before(
+    talk: Mapping[str, Any], asked: int, out: Sequence[Mapping[str, Any]]
+) -> tuple[list[bool], list[float]]:
+    """Return what a request in the middle of an agent's work has of what was said before message ``asked``: for each standing wish whether
+    it is kept, and shares of tasks, constraints, decisions, causes and open points."""
+    wishes = [
+        stands(wish["rule"]["text"], out)
+        for wish in talk["rules"].values()
+        if wish["rule"]["msg"] < asked and "revoked" not in wish
+    ]
+    remarks = [
+        found(Point([], remarks=tuple(said["text"] for said in probe["evidence"])), out)
+        for probe in talk["probes"]
+        if probe["kind"] in UNASKED and all(said["msg"] < asked for said in probe["evidence"])
+    ]
+    return wishes, remarks
 
 
 def _tail(messages: Sequence[Mapping[str, Any]], at: int, *, inside_turns: bool) -> set[int] | None:

@@ -7,10 +7,8 @@ depends on how the gateway reads such messages.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from benchmarks.recall.needed import Point, found, stands
+from benchmarks.recall.needed import Point, found, said_before
 
-UNASKED: Final = ("task", "constraint", "decision", "cause", "open")
-"""Kinds of questions that nobody asks while an agent works."""
 EVERY_SO_MANY: Final = 5
 """Of so many requests in the second half of a session one is measured."""
 
@@ -53,17 +51,9 @@ def kept(talks: Sequence[Mapping[str, Any]], budget: float, fold: Fold) -> Kept:
             all_kept.values.append(found(Point([], values=needed), fold(point, budget)))
         results = [index for index in range(len(talk["messages"])) if _is_result(talk, index)]
         for point in requests_of(talk, results[len(results) // 2 :: EVERY_SO_MANY]):
-            out, asked = fold(point, budget), _asked(talk, len(point.request) - 1)
-            all_kept.wishes.extend(
-                stands(wish["rule"]["text"], out)
-                for wish in talk["rules"].values()
-                if wish["rule"]["msg"] < asked and "revoked" not in wish
-            )
-            all_kept.remarks.extend(
-                found(Point([], remarks=tuple(said["text"] for said in probe["evidence"])), out)
-                for probe in talk["probes"]
-                if probe["kind"] in UNASKED and all(said["msg"] < asked for said in probe["evidence"])
-            )
+            wishes, remarks = said_before(talk, _asked(talk, len(point.request) - 1), fold(point, budget))
+            all_kept.wishes.extend(wishes)
+            all_kept.remarks.extend(remarks)
     return all_kept
 
 
