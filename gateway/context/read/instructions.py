@@ -90,8 +90,7 @@ def request_in(text: str) -> str:
     is_short = len(text) <= SHORT_QUESTION_CHARACTERS
     if is_short and instructs(text):
         return text.strip()
-    found = [sentence for sentence in SENTENCE.findall(text) if asks(sentence) or instructs(sentence)]
-    if found:
+    if found := _asking_sentences(text):
         return " ".join(found).strip()
     unmarked = unmarked_questions_in(text)
     return text.strip() if unmarked and is_short else unmarked
@@ -99,7 +98,12 @@ def request_in(text: str) -> str:
 
 def is_unmarked_request(text: str) -> bool:
     """Return whether a message asks or instructs only by its question words: perhaps it does neither."""
-    return not any([asks(sentence) or instructs(sentence) for sentence in SENTENCE.findall(text)])
+    return not _asking_sentences(text)
+
+
+def _asking_sentences(text: str) -> list[str]:
+    """Return the sentences that ask with a mark, or instruct."""
+    return [sentence for sentence in SENTENCE.findall(text) if asks(sentence) or instructs(sentence)]
 
 
 def is_errand(text: str) -> bool:

@@ -36,7 +36,7 @@ class Called(NamedTuple):
     """What it says besides its calls."""
     calls: tuple[TextCall, ...] = ()
     certain: bool = False
-    """Whether nobody writes so except to call a tool. A block of code may be meant for a reader."""
+    """Whether these are certainly calls. A block of code may be meant for a reader."""
 
 
 _NAMES: Final = ("name", "tool", "tool_name", "action", "function", "command", "recipient_name")

@@ -60,14 +60,18 @@ async def asked_of(gateway: Gateway, setup: Setup, request: web.BaseRequest, mod
 
 def _ids_in(request: web.BaseRequest) -> tuple[str, ...]:
     """Return the parts of a path that may be ids, the last one first: what is inside another thing is where that is."""
-    _, _, path = request.rel_url.raw_path.partition("/v1/")
-    root, *parts = path.split("/")
+    root, *parts = _parts(request)
     if root not in ROOTS:
         return ()
     named = [part for part in reversed(parts) if len(part) > LONGEST_WORD or not DIGITS.isdisjoint(part)]
     if root == "realtime" and (call := request.rel_url.query.get(CALL)):
         named.append(call)
     return tuple(named[:MOST])
+
+
+def _parts(request: web.BaseRequest) -> list[str]:
+    """Return the parts of a path below ``/v1``; the first one says what kind of thing it is about."""
+    return request.rel_url.raw_path.partition("/v1/")[2].split("/")
 
 
 def _others(setup: Setup, request: web.BaseRequest, usual: Target, model: str) -> Sequence[Target]:
@@ -86,7 +90,7 @@ def remember(gateway: Gateway, request: web.BaseRequest, asked: Asked, answer: A
     """Remember the ids that a successful answer shows an upstream to have: those of the path, and that of what a POST has made. ``text``
     is the answer, as far as it was kept."""
     identity = arrivals.of(request).identities.get(answer.target.name)
-    if len(gateway.setup.targets) == 1 or identity is None or answer.status >= 300 or not _is_below_root(request):
+    if len(gateway.setup.targets) == 1 or identity is None or answer.status >= 300 or _parts(request)[0] not in ROOTS:
         return
     try:
         made = [*made_in(text), answer.response.headers.get("Location", "").rpartition("/")[2]]
@@ -94,7 +98,3 @@ def remember(gateway: Gateway, request: web.BaseRequest, asked: Asked, answer: A
         gateway.known_ids.add(found, identity.scope)
     except Exception as error:  # noqa: BLE001  # promise 6
         gateway.failed("ids", error)
-
-
-def _is_below_root(request: web.BaseRequest) -> bool:
-    return request.rel_url.raw_path.removeprefix("/v1/").partition("/")[0] in ROOTS

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 import structlog
 from aiohttp import web
@@ -24,6 +24,9 @@ from gateway.upstream.client import UpstreamUnreachable
 
 log = structlog.get_logger(__name__)
 
+Forward = Callable[[ServedRequest, Answered], Awaitable[tuple[web.StreamResponse, Delivery]]]
+"""Forwards an answer to the client; returns the response, and what the client got."""
+
 
 def status_of(state: Ended) -> int:
     """Return the status that the client gets. Before a request is passed through it is unknown, and counts as a client that
@@ -41,15 +44,16 @@ def status_of(state: Ended) -> int:
 
 def forward_answer(served: ServedRequest, state: Answered) -> Awaitable[tuple[web.StreamResponse, Delivery]]:
     """Forward an upstream's answer."""
-    if known_ids.may_make(served, state):
-        return _remember_and_forward(served, state)
-    return _forward_whole(served, state) if state.reply.handle.complete else _forward_arriving(served, state)
+    forward = _forward_whole if state.reply.handle.complete else _forward_arriving
+    return _remember_first(forward, served, state) if known_ids.may_make(served, state) else forward(served, state)
 
 
-async def _remember_and_forward(served: ServedRequest, state: Answered) -> tuple[web.StreamResponse, Delivery]:
-    """Forward an answer with ids that only its upstream knows."""
+async def _remember_first(
+    forward: Forward, served: ServedRequest, state: Answered
+) -> tuple[web.StreamResponse, Delivery]:
+    """Remember the ids in an answer, which only its upstream knows, and forward the answer."""
     await known_ids.remember_before_delivery(served, state)
-    return await (_forward_whole if state.reply.handle.complete else _forward_arriving)(served, state)
+    return await forward(served, state)
 
 
 async def _forward_whole(served: ServedRequest, state: Answered) -> tuple[web.StreamResponse, Delivery]:
