@@ -52,19 +52,19 @@ class Part(NamedTuple):
 def parts_of(text: str) -> list[Part]:
     """Split a message into the speaker's own words and blocks. Short blocks are among the own words."""
     if written := templates.pieces_of(text):
-        return list(_parts_of_template(written))
+        return parts_of_pieces(written)
     if FENCE not in text and "<" not in text and "-----" not in text and "=====" not in text and '"""' not in text:
         return [Part(text)]
     return list(_parts(text))
 
 
-def _parts_of_template(pieces: Iterable[templates.Piece]) -> Iterator[Part]:
-    """Yield what the user says, and the passages. A row or two of the template say nothing."""
-    for piece in pieces:
-        if piece.is_said:
-            yield Part(piece.text)
-        elif piece.text.strip().count("\n") + 1 >= LEAST_BLOCK_ROWS:
-            yield Part(piece.text, True, CONTEXT)
+def parts_of_pieces(pieces: Iterable[templates.Piece]) -> list[Part]:
+    """Return what the user says, and the passages. A row or two of the template say nothing."""
+    return [
+        Part(piece.text, not piece.is_said, "" if piece.is_said else CONTEXT)
+        for piece in pieces
+        if piece.is_said or piece.text.strip().count("\n") + 1 >= LEAST_BLOCK_ROWS
+    ]
 
 
 def own_words(text: str) -> str:
