@@ -10,7 +10,7 @@ from gateway.context.read import pasted
 from gateway.context.read.as_calls import SPLIT, viewed
 from gateway.context.read.envelopes import LEARNED_FROM, Envelope, envelope_of, pieces_in
 from gateway.context.read.line import head_and_tail
-from gateway.context.read.templates import Piece
+from gateway.context.read.program_messages import Piece
 from gateway.wire.facts import MessageFacts, facts_of
 from gateway.wire.message import Message, text_of
 
@@ -45,9 +45,8 @@ def parts_of(message: Message) -> list[pasted.Part]:
 def said_in(message: Message) -> str:
     """Return what the user says in a message, without what is around it or pasted."""
     pieces = _pieces_of(message)
-    if not pieces:
-        return pasted.own_words(head_and_tail(text_of(message)))
-    return "\n".join([pasted.own_words(piece.text) for piece in pieces if piece.is_said])
+    said = pasted.own_words_of(pasted.parts_of_pieces(pieces)) if pieces else ""
+    return said or pasted.own_words(head_and_tail(text_of(message)))
 
 
 def _split(message: Message, envelope: Envelope) -> Message:

@@ -15,11 +15,11 @@ import orjson
 
 from gateway.context.read.cues import speaks_of_self
 from gateway.context.read.questions import SENTENCE, asks
-from gateway.context.read.templates import Piece
+from gateway.context.read.program_messages import Piece
 
 LEARNED_FROM: Final = 12
 """The first messages of the user, from which an envelope is learned. They stay the same while the conversation grows."""
-LEAST_MESSAGES: Final = 4
+LEAST_MESSAGES: Final = 2
 """The least messages of the user that can show an envelope."""
 LEAST_SHARE_OF_MARK: Final = 0.6
 """The least share of the messages that have a mark. Passages or events are not in every message."""
@@ -34,6 +34,7 @@ LEAST_SPEECH: Final = 0.2
 NEAR_THE_BEST: Final = 0.6
 """A field with this share of such sentences, compared with the best field, is the user's, too."""
 MOST_MARK_CHARACTERS: Final = 160
+"""The most characters of a row that is a mark."""
 MOST_ROWS: Final = 80
 """The most rows at each end of a message in which marks are looked for."""
 _BEHIND: Final = "\n\n"
@@ -41,8 +42,9 @@ _BEHIND: Final = "\n\n"
 
 _DIGITS: Final = re.compile(r"\d+")
 _LABEL: Final = re.compile(
-    r"[ \t]*(?:\[[^\]\n]{1,60}\]:?|[^\W\d][^\n:：]{0,50}?[:：](?=\s|$)|[^\W\d][^\n:：]{0,50}?：)[ \t]*"
+    r"[ \t]*(?:\[[^\]\n]{1,60}\]:?|[>*_#-]{0,4} ?[^\W\d][^\n:：]{0,50}?(?::(?:\*\*|__)?(?=\s|$)|：(?:\*\*|__)?))[ \t]*"
 )
+"""What stands before something else in a row: ``Question:``, ``**Frage:**``, ``[2026-03-04 09:15]``."""
 _TAG: Final = re.compile(r"</?[A-Za-z_][\w.-]{0,40}(?:[ \t][^<>\n]{0,200})?>")
 _LETTER_OR_RULE: Final = re.compile(r"[^\W\d_]|[-=*_#~]{3}")
 

@@ -6,11 +6,11 @@ two rows of dashes.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from gateway.context.read import templates
 from gateway.context.read.line import MOST_LINE_CHARACTERS
+from gateway.context.read.program_messages import Piece, pieces_of
 
 FENCE: Final = "```"
 CONTEXT: Final = "context"
@@ -51,29 +51,37 @@ class Part(NamedTuple):
 
 def parts_of(text: str) -> list[Part]:
     """Split a message into the speaker's own words and blocks. Short blocks are among the own words."""
-    if written := templates.pieces_of(text):
-        return parts_of_pieces(written)
+    written = pieces_of(text)
+    return parts_of_pieces(written) if written else _parts_of_own(text)
+
+
+def parts_of_pieces(pieces: Iterable[Piece]) -> list[Part]:
+    """Return the parts of what the user says, and what a program writes around it as blocks. A row or two of that say nothing."""
+    found: list[Part] = []
+    for piece in pieces:
+        if piece.is_said:
+            found += _parts_of_own(piece.text)
+        elif piece.text.strip().count("\n") + 1 >= LEAST_BLOCK_ROWS:
+            found.append(Part(piece.text, True, CONTEXT))
+    return found
+
+
+def _parts_of_own(text: str) -> list[Part]:
     if FENCE not in text and "<" not in text and "-----" not in text and "=====" not in text and '"""' not in text:
         return [Part(text)]
     return list(_parts(text))
 
 
-def parts_of_pieces(pieces: Iterable[templates.Piece]) -> list[Part]:
-    """Return what the user says, and the passages. A row or two of the template say nothing."""
-    return [
-        Part(piece.text, not piece.is_said, "" if piece.is_said else CONTEXT)
-        for piece in pieces
-        if piece.is_said or piece.text.strip().count("\n") + 1 >= LEAST_BLOCK_ROWS
-    ]
-
-
 def own_words(text: str) -> str:
     """Return a message without what is pasted; all of it if nothing else is said."""
-    parts = parts_of(text)
+    return own_words_of(parts_of(text)) or text
+
+
+def own_words_of(parts: Sequence[Part]) -> str:
+    """Return the parts that are no blocks, or the only part; empty if there are none."""
     if len(parts) == 1:
         return parts[0].text
-    own = "\n".join([part.text.strip() for part in parts if not part.is_block and part.text.strip()])
-    return own or text
+    return "\n".join([part.text.strip() for part in parts if not part.is_block and part.text.strip()])
 
 
 def _parts(text: str) -> Iterator[Part]:

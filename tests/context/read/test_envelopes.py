@@ -85,6 +85,25 @@ def test_a_new_message_is_split_as_the_first_ones_are(wrap: Wrap) -> None:
     assert [piece.text for piece in pieces if piece.is_said] == [said]
 
 
+@pytest.mark.parametrize(
+    "template",
+    [
+        "Use the following context to answer.\n\nContext:\n{found}\n\nQuestion: {said}\nHelpful Answer:",
+        "Context information is below.\n---\n{found}\n---\nAnswer the query.\nQuery: {said}\nAnswer: ",
+        "## Retrieved documents:\n{found}\n\n**User question:** {said}",
+        "Kontext:\n{found}\n\nFrage: {said}\nAntwort:",
+        "Question: {said}\n\nSources:\n{found}",
+        "{said}\n\n<hits>\n{found}\n</hits>",
+        "<hits>\n{found}\n</hits>\n\n{said}",
+    ],
+)
+def test_two_messages_show_a_template(template: str) -> None:
+    first, second = [template.format(found=found, said=said) for found, said in zip(FOUND[:2], SAID[:2], strict=True)]
+    messages = as_said([user(first), assistant("I do."), user(second)])
+
+    assert [said_in(message) for message in messages[::2]] == SAID[:2]
+
+
 @pytest.mark.parametrize("wrap", [passages, elements, members])
 def test_passages_are_still_read_as_what_was_pasted(wrap: Wrap) -> None:
     messages = as_said([user(text) for text in wrapped(wrap)])
@@ -103,7 +122,7 @@ def test_passages_are_still_read_as_what_was_pasted(wrap: Wrap) -> None:
         ["", "", "", ""],
         ['{"a": 1}', '{"a": 2}', '{"a": 3}', '{"a": 4}'],
         ["{", "{}", '{"a"', "{", "{}"],
-        [f"Q{number}: {said}" for number, said in enumerate(SAID[:3])],
+        SAID[:1],
     ],
 )
 def test_messages_without_an_envelope_have_none(texts: list[str]) -> None:
