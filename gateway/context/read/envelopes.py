@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from gateway.context.read.cues import speaks_of_self
-from gateway.context.read.questions import SENTENCE, asks
 from gateway.context.read.program_messages import Piece
+from gateway.context.read.questions import SENTENCE, asks
 
 LEARNED_FROM: Final = 12
 """The first messages of the user, from which an envelope is learned. They stay the same while the conversation grows."""
@@ -99,6 +99,18 @@ def pieces_in(text: str, envelope: Envelope) -> list[Piece]:
         for is_said, run in groupby(fields, lambda field: _is_said(field, envelope))
     ]
     return pieces if any([piece.is_said and piece.text for piece in pieces]) else []
+
+
+def pieces_of_answer(text: str) -> list[Piece]:
+    """Split an answer that is a JSON object: its members with several words are said."""
+    value = _json_of(text)
+    if value is None:
+        return []
+    return [
+        Piece(field.text if is_said else f"{field.label}{field.text}", is_said)
+        for field in _members(value)
+        for is_said in [len(field.text.split()) >= LEAST_WORDS]
+    ]
 
 
 def _is_said(field: Field, envelope: Envelope) -> bool:

@@ -1,6 +1,5 @@
 """What an application writes around the user's words is told from them by what repeats, in any language and form."""
 
-import json
 from collections.abc import Callable
 
 import pytest
@@ -46,9 +45,9 @@ def elements(said: str, found: str, number: int) -> str:
 
 
 def members(said: str, found: str, number: int) -> str:
-    return json.dumps(
+    return orjson.dumps(
         {"locale": "en-GB", "screen": "home", "input": {"text": said, "at": f"2026-03-0{number}"}, "hints": found}
-    )
+    ).decode()
 
 
 def mail(said: str, found: str, number: int) -> str:
