@@ -3,8 +3,9 @@
 A fold works on `as_said`. The members of a message are copied when it is shortened, so what was split is only used for the same content.
 """
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from gateway.context.read import pasted
 from gateway.context.read.as_calls import SENT, SPLIT, viewed
@@ -14,6 +15,9 @@ from gateway.context.read.program_messages import Piece
 from gateway.wire.facts import facts_of
 from gateway.wire.message import Message, text_of
 
+MOST_TIMES: Final = 3
+"""Messages in which a row around the user's words is read. A profile comes again in every message."""
+
 
 class Split(NamedTuple):
     """The content of a message, split into what its speaker says and what is around it."""
@@ -22,7 +26,7 @@ class Split(NamedTuple):
     """The envelope of the user's messages; None for an answer."""
     content: Any
     pieces: tuple[Piece, ...]
-    """Empty if nothing of it is known to be said. What is around the user's words is without rows that an earlier message has."""
+    """Empty if nothing of it is known to be said. What is around the user's words is without rows that `MOST_TIMES` earlier messages have."""
 
 
 def as_said(messages: Sequence[Message]) -> Sequence[Message]:
@@ -33,7 +37,7 @@ def as_said(messages: Sequence[Message]) -> Sequence[Message]:
     of_user = [index for index, message in enumerate(messages) if message.get("role") == "user"]
     envelope = envelope_of([head_and_tail(text_of(messages[index])) for index in of_user[:LEARNED_FROM]])
     found: list[Message] | None = None
-    seen: set[str] = set()
+    seen: Counter[str] = Counter()
     for index, message in enumerate(messages):
         split = _split_of(message, envelope, seen)
         if split is not None:
@@ -55,7 +59,7 @@ def said_in(message: Message) -> str:
     return said or pasted.own_words(head_and_tail(text_of(message)))
 
 
-def _split_of(message: Message, envelope: Envelope | None, seen: set[str]) -> Split | None:
+def _split_of(message: Message, envelope: Envelope | None, seen: Counter[str]) -> Split | None:
     """Return how a message is split; None if it is not. ``seen`` has the rows around the user's words so far."""
     role = message.get("role")
     if role == "assistant" and SENT not in message:
@@ -76,9 +80,9 @@ def _known(message: Message) -> Split | None:
     return None if view is None else view.get(SPLIT)
 
 
-def _without(piece: Piece, seen: set[str]) -> Piece:
+def _without(piece: Piece, seen: Counter[str]) -> Piece:
     """Return a piece without the rows that were seen, unless it is said."""
-    return piece if piece.is_said else Piece("\n".join([row for row in piece.text.split("\n") if row not in seen]), False)
+    return piece if piece.is_said else Piece("\n".join([row for row in piece.text.split("\n") if seen[row] < MOST_TIMES]), False)
 
 
 def _viewed(message: Message, split: Split) -> Message:

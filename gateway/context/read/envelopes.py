@@ -88,16 +88,12 @@ def pieces_in(text: str, envelope: Envelope) -> list[Piece]:
     """Split a message into what the user says and what the application writes around it; empty if nothing in it is the user's."""
     if envelope.is_json:
         value = _json_of(text)
-        fields = [] if value is None else list(_members(value))
+        pieces = [] if value is None else [Piece(field.text, _is_said(field, envelope)) for field in _members(value)]
     else:
-        fields = list(_fields(text, envelope.marks))
-    pieces = [
-        Piece(
-            "\n".join([field.text.strip() if is_said else f"{field.label}{field.text}".strip() for field in run]),
-            is_said,
-        )
-        for is_said, run in groupby(fields, lambda field: _is_said(field, envelope))
-    ]
+        pieces = [
+            Piece("".join([field.text if is_said else f"{field.label}{field.text}" for field in run]).strip(), is_said)
+            for is_said, run in groupby(_fields(text, envelope.marks), lambda field: _is_said(field, envelope))
+        ]
     return pieces if any([piece.is_said and piece.text for piece in pieces]) else []
 
 
@@ -107,9 +103,7 @@ def pieces_of_answer(text: str) -> list[Piece]:
     if value is None:
         return []
     return [
-        Piece(field.text if is_said else f"{field.label}{field.text}", is_said)
-        for field in _members(value)
-        for is_said in [len(field.text.split()) >= LEAST_WORDS]
+        Piece(field.text, len(field.text.split()) >= LEAST_WORDS) for field in _members(value)
     ]
 
 
@@ -230,6 +224,6 @@ def _members(value: Any, path: str = "") -> Iterator[Field]:
         for member in value:
             yield from _members(member, path)
     elif isinstance(value, str):
-        yield Field(path, value, f"{path}: ")
+        yield Field(path, value)
     elif value is not None:
-        yield Field(path, orjson.dumps(value).decode(), f"{path}: ")
+        yield Field(path, orjson.dumps(value).decode())

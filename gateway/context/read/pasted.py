@@ -17,6 +17,8 @@ CONTEXT: Final = "context"
 """The name of the block with what a program writes around the user's words."""
 LEAST_BLOCK_ROWS: Final = 3
 """The least rows of a block. A shorter one is read as the speaker's own words, unless it is longer than a line may be."""
+LEAST_BLOCK_WORDS: Final = 8
+"""The least words of a shorter block that a program wrote around the user's words."""
 
 _DOCUMENT_WORDS: Final = (
     "article articles attachment attachments chunk chunks code codebase content contents context contract csv cv data diff"
@@ -56,12 +58,12 @@ def parts_of(text: str) -> list[Part]:
 
 
 def parts_of_pieces(pieces: Iterable[Piece]) -> list[Part]:
-    """Return the parts of what the user says, and what a program writes around it as blocks. A row or two of that say nothing."""
+    """Return the parts of what the user says, and what a program writes around it as blocks. A few words of that say nothing."""
     found: list[Part] = []
     for piece in pieces:
         if piece.is_said:
             found += _parts_of_own(piece.text)
-        elif piece.text.strip().count("\n") + 1 >= LEAST_BLOCK_ROWS:
+        elif piece.text.strip().count("\n") + 1 >= LEAST_BLOCK_ROWS or len(piece.text.split()) >= LEAST_BLOCK_WORDS:
             found.append(Part(piece.text, True, CONTEXT))
     return found
 
