@@ -232,8 +232,9 @@ def largest_parts(task: Task) -> str:
     return ", ".join(f"{name}: {size} tokens" for size, name in sorted(parts, reverse=True)[:PARTS_NAMED])
 
 
-def fault_of(attempt: Attempt) -> str:
-    """Return the type of the exception because of which an attempt was not folded; empty without one."""
+def failure_in(attempt: Attempt) -> str:
+    """Return the type of our own exception because of which an attempt was not folded; empty without one. A *fault* is an upstream's:
+    see `FAULT_STATUSES`."""
     return next((step.detail for step in attempt.steps if step.stage == "failed"), "")
 
 

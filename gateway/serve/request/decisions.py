@@ -14,7 +14,7 @@ import structlog
 from gateway.context.life.attempt import Attempt
 from gateway.context.life.events import FIT_PROVEN, AttemptMade, Counted, Event, PartFailed
 from gateway.context.life.lessons import Lesson
-from gateway.context.life.states import Chosen, Measured, Refused, State, Uncounted, fault_of
+from gateway.context.life.states import Chosen, Measured, Refused, State, Uncounted, failure_in
 from gateway.context.life.task import Task
 from gateway.context.life.transitions import advance
 from gateway.serve.gateway import Gateway
@@ -70,8 +70,8 @@ async def make_first_attempt(served: Decidable, state: Measured) -> Event:
     except Exception as error:  # noqa: BLE001  # promise 6: a bug of ours never costs the client its answer
         gateway.failed("fold", error)
         return PartFailed()
-    if made.attempt is not None and (fault := fault_of(made.attempt)):
-        gateway.degraded("fold", fault, "gateway.context")
+    if made.attempt is not None and (failure := failure_in(made.attempt)):
+        gateway.degraded("fold", failure, "gateway.context")
     return made
 
 
