@@ -135,7 +135,7 @@ _SPOKEN: Final = frozenset({"system", "developer", "user", "assistant"})
 _RESULTS: Final = frozenset({"tool"})
 
 
-def window_like(tokens: int) -> int:
+def usual_window_for(tokens: int) -> int:
     """Return the smallest usual size of a window that holds so many tokens: a power of two, or one and a half times one."""
     size = SMALLEST_WINDOW
     while size < tokens:
