@@ -134,7 +134,7 @@ class Refused(msgspec.Struct, frozen=True):
     reply: Reply
     refusal: Refusal
 
-    def lessons(self) -> tuple[Lesson, ...]:
+    def find_lessons(self) -> tuple[Lesson, ...]:
         """Return the lessons of the refusal. Slow for a long conversation."""
         numbers = self.refusal.numbers
         if not isinstance(numbers, StatedNumbers):
@@ -165,7 +165,7 @@ class Answered(msgspec.Struct, frozen=True):
         """Whether the answer is one of success, so that its bill can teach something."""
         return self.reply.status == 200 and not self.too_long
 
-    def lessons(self, bill: BilledPrompt | None) -> Learned:
+    def find_lessons(self, bill: BilledPrompt | None) -> Learned:
         """Return the lessons of a good answer to a counted request."""
         task = self.visit.task
         if task is None or self.life.mode == "off":

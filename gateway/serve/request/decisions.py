@@ -82,7 +82,7 @@ async def make_smaller_attempt(served: Decidable, state: Refused) -> Event:
              limit=state.refusal.numbers.limit, rung=state.attempt.rung, prompt=state.attempt.prompt)  # fmt: skip
     learned: tuple[Lesson, ...] = ()
     try:
-        learned = await gateway.pool.run(state.lessons, size_bytes=size_bytes)
+        learned = await gateway.pool.run(state.find_lessons, size_bytes=size_bytes)
         gateway.learning.learn(learned, place_at(state.visit).caller.learner)
     except Exception as error:  # noqa: BLE001  # promise 6: nothing is learned from this refusal
         gateway.failed("learning", error)
