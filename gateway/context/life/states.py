@@ -181,8 +181,8 @@ class TooLarge(msgspec.Struct, frozen=True):
     visit: Visit
     attempt: Attempt
 
-    def refusal(self) -> bytes:
-        """Return our refusal in the client's format, with sizes and the largest parts by place, without their text."""
+    def write_refusal(self) -> bytes:
+        """Write our own refusal in the client's format, with sizes and the largest parts by place, without their text."""
         task = self.visit.counted
         return task.request.format.refusal(self.attempt.window, self.attempt.prompt, task.reserve, largest_parts(task))
 
