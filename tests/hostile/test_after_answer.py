@@ -37,7 +37,7 @@ PARTS: list[tuple[str, Any, str, dict[str, Any]]] = [
     ("the proof by size", (measure, "fits_by_size"), "fold", SHORT),
     ("counting", (measure, "task_for"), "fold", LONG),
     ("looking up a summary", (summary, "with_summary"), "fold", LONG),
-    ("folding", (Measured, "make_attempt"), "fold", LONG),
+    ("folding", (Measured, "make_first_attempt"), "fold", LONG),
     ("the table of transitions", (driver, "advance"), "life", SHORT),
     ("finding places", (places, "places_for"), "places", SHORT),
 ]

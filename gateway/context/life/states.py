@@ -100,7 +100,7 @@ class Measured(msgspec.Struct, frozen=True):
     life: Life
     visit: Visit
 
-    def make_attempt(self) -> AttemptMade:
+    def make_first_attempt(self) -> AttemptMade:
         """Make the first attempt, and check whether it can fit at all. Slow for a long conversation."""
         task = self.visit.counted
         attempt = ladder.first_attempt(task)

@@ -96,7 +96,7 @@ async def make_smaller_attempt(served: Decidable, state: Refused) -> Event:
 
 def _make_first(served: Decidable, state: Measured) -> AttemptMade:
     """Make the first attempt, and keep its contents. Slow for a long conversation."""
-    made = state.make_attempt()
+    made = state.make_first_attempt()
     _keep_contents(served, state.visit.counted, made.attempt)
     return made
 
