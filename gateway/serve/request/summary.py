@@ -64,7 +64,7 @@ def request_if_needed(gateway: Gateway, setup: Setup, state: Answered, headers: 
     share = max(attempt.prompt - task.fixed, 0) / max(ladder.budget_of(task).rounded_room, 1)
     used = share if attempt.draft is None else 1.0
     if used >= chosen.at:
-        gateway.tasks.start(_request(gateway, _Wanted(setup, place, task, used, headers)), "summary")
+        gateway.tasks.start(_start_job(gateway, _Wanted(setup, place, task, used, headers)), "summary")
 
 
 class _Wanted(msgspec.Struct, frozen=True):
@@ -78,7 +78,7 @@ class _Wanted(msgspec.Struct, frozen=True):
     headers: CIMultiDict[str]
 
 
-async def _request(gateway: Gateway, wanted: _Wanted) -> None:
+async def _start_job(gateway: Gateway, wanted: _Wanted) -> None:
     """Prepare the job of a summary, and give it to the summariser."""
     place, task = wanted.place, wanted.task
     chosen = place.route.summary
