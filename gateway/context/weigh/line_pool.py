@@ -7,7 +7,7 @@ from math import log
 from sys import getsizeof
 from typing import Any, Final, TypeVar
 
-from gateway.context.cut.shares import AUTONOMOUS_RESULTS
+from gateway.context.cut.calling import AUTONOMOUS_RESULTS
 from gateway.context.read.line import CALL, RECORD, SENTENCE, MessageLines
 from gateway.context.read.words import Word
 from gateway.context.weigh.changes import replaced_positions
