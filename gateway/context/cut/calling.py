@@ -22,11 +22,7 @@ coding agents have 9 to 12 (median 10), customer service 0.7, tools that users c
 
 def has_agent(units: Sequence[Unit]) -> bool:
     """Return whether a conversation is an agent's: calls and results are a large part of it, or many turns have calls."""
-    calling = [unit for unit in units if unit.kind is CALLS]
-    if not calling:
-        return False
-    call_tokens, tokens = sum([unit.cost for unit in calling]), sum([unit.cost for unit in units])
-    return _is_agent(call_tokens, tokens, len({unit.turn for unit in calling}), units[-1].turn + 1)
+    return bool(units) and has_agent_until(units)[-1]
 
 
 def is_autonomous(units: Sequence[Unit], results: int) -> bool:
@@ -36,7 +32,7 @@ def is_autonomous(units: Sequence[Unit], results: int) -> bool:
 
 def has_agent_until(units: Sequence[Unit]) -> list[bool]:
     """Return for each unit whether the conversation up to it is an agent's."""
-    often: list[bool] = []
+    found: list[bool] = []
     tokens = call_tokens = calling_turns = 0
     last_calling_turn = -1
     for unit in units:
@@ -45,9 +41,6 @@ def has_agent_until(units: Sequence[Unit]) -> list[bool]:
             call_tokens += unit.cost
             calling_turns += unit.turn != last_calling_turn
             last_calling_turn = unit.turn
-        often.append(_is_agent(call_tokens, tokens, calling_turns, unit.turn + 1))
-    return often
-
-
-def _is_agent(call_tokens: int, tokens: int, calling_turns: int, turns: int) -> bool:
-    return call_tokens > AGENT_CALL_TOKENS_SHARE * tokens or calling_turns > AGENT_CALLING_TURNS_SHARE * turns
+        has_many_call_tokens = call_tokens > AGENT_CALL_TOKENS_SHARE * tokens
+        found.append(has_many_call_tokens or calling_turns > AGENT_CALLING_TURNS_SHARE * (unit.turn + 1))
+    return found
