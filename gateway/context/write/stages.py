@@ -18,7 +18,7 @@ from gateway.context.cut.cutting import layout_of
 from gateway.context.cut.layout import Layout
 from gateway.context.cut.media_and_reasoning import has_media_or_reasoning
 from gateway.context.cut.question import kept_whole, question_of
-from gateway.context.cut.rungs import QUESTION
+from gateway.context.cut.rungs import QUESTION_ONLY
 from gateway.context.cut.source import Source
 from gateway.context.cut.unit_limits import gets_final_size
 from gateway.context.shrink.gaps import characters_without_markers
@@ -173,7 +173,7 @@ def keep_question_only(sketch: Sketch, source: Source) -> Sketch:
     """Fold everything except the question and the newest step. Unlike on the last rung, the room is known, and a digest has its share."""
     if sketch.layout.cut.first_kept >= len(sketch.layout.units) - 1:
         return sketch
-    source = replace(source, rung=QUESTION)
+    source = replace(source, rung=QUESTION_ONLY)
     layout = layout_of(source)
     digest_tokens = int(DIGEST_SHARE_BESIDE_QUESTION * layout.room.free)
     return first_sketch(source, replace(layout, cut=replace(layout.cut, digest_tokens=digest_tokens)))
