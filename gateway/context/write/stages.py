@@ -180,8 +180,8 @@ def keep_question_only(sketch: Sketch, source: Source) -> Sketch:
     return first_sketch(source, replace(layout, cut=replace(layout.cut, digest_tokens=digest_tokens)))
 
 
-def drop_note(sketch: Sketch, source: Source) -> Sketch:
-    """Drop the note and the quotes, because the question's own words are worth more."""
+def drop_note_and_quotes(sketch: Sketch, source: Source) -> Sketch:
+    """Drop both, because the question's own words are worth more."""
     if sketch.replacement is None:
         return sketch
     steps = tuple(step for step in sketch.steps if step.stage not in NOTE_STAGES and step.stage != QUOTES_STAGE)
@@ -210,7 +210,7 @@ STAGES: Final[tuple[Stage, ...]] = (
     write_shorter,
     shrink_others,
     keep_question_only,
-    drop_note,
+    drop_note_and_quotes,
     shrink_others,
     cut_question,
 )
