@@ -16,7 +16,7 @@ from gateway.context.write.asked import Ask, tokens_before_digest
 from gateway.context.write.pools import pool_of
 from gateway.context.write.quotes import quotes_of
 from gateway.context.write.search import Search, line_keys, positions_of, words_of_pinned
-from gateway.context.write.set_aside import digest_beside_quotes
+from gateway.context.write.set_aside import digest_tokens_beside_quotes
 from gateway.wire.message import PINNED_ROLES, Message
 
 BRIEF_HEAD_TOKENS: Final = 200
@@ -86,7 +86,7 @@ def _digest_tokens(source: Source, ask: Ask, left: int) -> int:
         for_question = tokens_before_digest(ask)
         kept_free = max(layout.cut.quote_tokens, layout.cut_at_question.quote_tokens)
         size = min(size, left - for_question) if for_question else max(size, left - kept_free)
-    return digest_beside_quotes(source, ask, size, left)
+    return digest_tokens_beside_quotes(source, ask, size, left)
 
 
 def _tokens_around_note(source: Source, kept: Mapping[int, Message]) -> int:

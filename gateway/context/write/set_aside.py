@@ -99,17 +99,17 @@ def _has_media(source: Source, index: int) -> bool:
     return any(True for _ in media_parts(source.messages[index]))
 
 
-def digest_beside_quotes(source: Source, ask: Ask, digest: int, left: int) -> int:
-    """Return the tokens of a digest that shares ``left`` tokens with quotes: ``digest``, or fewer if the question is about the part
+def digest_tokens_beside_quotes(source: Source, ask: Ask, wanted: int, left: int) -> int:
+    """Return the tokens of a digest that shares ``left`` tokens with quotes: ``wanted``, or fewer if the question is about the part
     that is only skimmed, for which the quotes need the room."""
     layout = ask.layout
-    if left - digest >= QUOTES_BEFORE_DIGEST or not (layout.ends_with_question and ask.of_long_history):
-        return digest
+    if left - wanted >= QUOTES_BEFORE_DIGEST or not (layout.ends_with_question and ask.of_long_history):
+        return wanted
     is_searched = ask.is_searched and ask.names_subject
     skimmed = skimmed_messages(source.messages, layout.folded, FULLY_READ_CHARACTERS) if is_searched else 0
     if not skimmed or not _is_about(source, ask, frozenset(layout.folded[:skimmed])):
-        return digest
-    return max(min(digest, left - QUOTES_BEFORE_DIGEST), int(digest * SHORTENED_DIGEST_SHARE))
+        return wanted
+    return max(min(wanted, left - QUOTES_BEFORE_DIGEST), int(wanted * SHORTENED_DIGEST_SHARE))
 
 
 def _is_about(source: Source, ask: Ask, part: frozenset[int]) -> bool:
