@@ -10,9 +10,9 @@ from gateway.context.weigh.line_pool import LinePool
 from gateway.context.write.readings import (
     FULLY_READ_CHARACTERS,
     USER_READ_CHARACTERS,
+    number_skimmed,
     reading_of,
     readings_of_notes,
-    skimmed_messages,
 )
 from gateway.wire.facts import Interned
 from gateway.wire.memory import Memory
@@ -73,8 +73,8 @@ def pool_of(source: Source, folded: Sequence[int], read_in_full: frozenset[int] 
 
 def _ways_to_read(source: Source, folded: Sequence[int], read_in_full: frozenset[int]) -> Iterator[ReadMessage]:
     """Yield how each folded message is read: old ones are skimmed, very old ones even if they are the user's."""
-    skimmed = skimmed_messages(source.messages, folded, FULLY_READ_CHARACTERS)
-    skimmed_even_of_user = skimmed_messages(source.messages, folded, USER_READ_CHARACTERS)
+    skimmed = number_skimmed(source.messages, folded, FULLY_READ_CHARACTERS)
+    skimmed_even_of_user = number_skimmed(source.messages, folded, USER_READ_CHARACTERS)
     for number, index in enumerate(folded):
         if number >= skimmed or index in read_in_full:
             yield lines.read

@@ -20,10 +20,10 @@ from gateway.context.write.fill import QuotesToFill
 from gateway.context.write.pools import pool_of
 from gateway.context.write.readings import (
     FULLY_READ_CHARACTERS,
-    most_relevant,
+    messages_by_relevance,
+    number_skimmed,
     reading_of,
     readings_of_notes,
-    skimmed_messages,
 )
 from gateway.wire.message import RESULT_ROLES, Message, text_of
 
@@ -231,12 +231,12 @@ def _pool_to_search(
     """Return the pool to search: ``pool``, if all its messages are read in full. If its old part is only skimmed, return a pool that
     has the most relevant old messages read in full, and no other old ones."""
     folded = layout.left_out
-    skimmed = skimmed_messages(source.messages, folded, FULLY_READ_CHARACTERS)
+    skimmed = number_skimmed(source.messages, folded, FULLY_READ_CHARACTERS)
     if not skimmed:
         return pool
     left = OLD_CHARACTERS
     old: list[MessageLines] = []
-    for index in most_relevant(source, folded[:skimmed], query, pinned_words):
+    for index in messages_by_relevance(source, folded[:skimmed], query, pinned_words):
         left -= len(text_of(source.messages[index]))
         if left <= 0:
             break
