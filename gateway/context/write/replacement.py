@@ -69,8 +69,8 @@ def replacement_of(source: Source, ask: Ask, kept: Mapping[int, Message], spare:
         pool = pool_of(source, layout.left_out)
         in_note = positions_of(pool, note_lines)
     quoted = quotes_of(Search(source, layout, pool, in_note), ask, kept, left)
-    quotes = {index: quote.text for index, quote in quoted.items()}
-    lines = [line for quote in quoted.values() for line in quote.lines]
+    quotes = {index: each.text for index, each in quoted.items()}
+    lines = [line for each in quoted.values() for line in each.lines]
     return Replacement(note.text, quotes, pool, in_note, positions_of(pool, lines), len(lines), note.stage)
 
 
