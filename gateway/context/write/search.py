@@ -160,7 +160,7 @@ class Search(msgspec.Struct, frozen=True):
 
 def by_meaning(source: Source) -> bool:
     """Return whether passages are also searched by meaning: the operator wants it, and the vectors are installed."""
-    return source.policy.semantic and embedding.load() is not None
+    return nearness_of(source) is not None
 
 
 def nearness_of(source: Source) -> recall.Nearness | None:
