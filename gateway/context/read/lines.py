@@ -73,8 +73,8 @@ def bytes_of(lines: Sequence[Line]) -> int:
     )
 
 
-def facts(message: Message, memory: Memory | None = None) -> frozenset[str]:
-    """Return all facts in a message, as `Word.key`."""
+def word_keys(message: Message, memory: Memory | None = None) -> frozenset[str]:
+    """Return the keys (`Word.key`) of all words in the lines of a message. They are cached with an interned message."""
     known: MessageFacts[Line] = facts_of(message)
     if known.keys is None:
         known.keys = frozenset([word.key for line in read(message, memory) for word in line.words])

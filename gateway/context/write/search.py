@@ -172,7 +172,7 @@ def nearness_of(source: Source) -> recall.Nearness | None:
 def words_of_pinned(source: Source) -> frozenset[str]:
     """Return the keys of the words in pinned messages."""
     pinned = source.structure.pinned
-    return frozenset().union(*[lines.facts(source.messages[index], source.memory) for index in pinned])
+    return frozenset().union(*[lines.word_keys(source.messages[index], source.memory) for index in pinned])
 
 
 def line_keys(pool: LinePool, positions: Iterable[int]) -> frozenset[LineKey]:
