@@ -14,7 +14,7 @@ from gateway.context.read import pasted, sentences, wishes
 from gateway.context.read.as_calls import SENT, calls_of, prose_of
 from gateway.context.read.calls import call_line
 from gateway.context.read.cues import binding_points, sentence_of
-from gateway.context.read.errors import errors_in, reports_error
+from gateway.context.read.errors import error_words_in, reports_error
 from gateway.context.read.line import (
     FIRST_CALL,
     MOST_LINE_CHARACTERS,
@@ -160,7 +160,7 @@ def _result_lines(text: str, words: Words) -> Iterator[Line]:
         yield from _output_lines(text, words)
         return
     if value:
-        yield from records(value, errors_in(text), words)
+        yield from records(value, error_words_in(text), words)
     else:
         # An empty result says that nothing was found.
         yield make(text, RECORD, (), 1)
@@ -180,9 +180,9 @@ def _output_lines(text: str, words: Words) -> Iterator[Line]:
     for shape in shapes:
         rows_of_shape[shape] = rows_of_shape.get(shape, 0) + 1
     share = share_of_one_in(len(rows))
-    errors = errors_in(text)
+    error_words = error_words_in(text)
     for number, (row, shape) in enumerate(zip(rows, shapes, strict=True), 1):
-        error = reports_error(row, errors)
+        error = reports_error(row, error_words)
         yield make(row.strip(), OUTPUT, words(row), number, share / rows_of_shape[shape], error=error)
 
 

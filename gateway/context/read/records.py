@@ -41,10 +41,10 @@ def parsed(text: str) -> object:
     return found
 
 
-def records(value: object, errors: Sequence[str], words: Words) -> Iterator[Line]:
+def records(value: object, error_words: Sequence[str], words: Words) -> Iterator[Line]:
     """Return the lines of a JSON value's records, in order. A line is one value, or some weak values.
 
-    ``errors`` are the error words in it.
+    ``error_words`` are the error words in it.
     """
     found = list(_flatten(value, "", "", 0))
     number = sum([len(scalars) for _, scalars in found])
@@ -52,7 +52,7 @@ def records(value: object, errors: Sequence[str], words: Words) -> Iterator[Line
     if number > MOST_LINES:
         found = _head_and_tail(found)
     for group, (label, scalars) in enumerate(found, 1):
-        yield from _lines(label, scalars, group, share, errors, words=words)
+        yield from _lines(label, scalars, group, share, error_words, words=words)
 
 
 def _head_and_tail(found: Sequence[_Record]) -> list[_Record]:
@@ -129,7 +129,13 @@ _MOMENT: Final = re.compile(r"(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d")
 
 
 def _lines(
-    label: str, scalars: Sequence[tuple[str, Any]], group: int, share: float, errors: Sequence[str], *, words: Words
+    label: str,
+    scalars: Sequence[tuple[str, Any]],
+    group: int,
+    share: float,
+    error_words: Sequence[str],
+    *,
+    words: Words,
 ) -> Iterator[Line]:
     """Yield the lines of one record: one for each value, in pieces if it is long, and short weak values joined."""
     texts = [item.strip() if type(item) is str else _text(item) for _, item in scalars]
@@ -156,14 +162,14 @@ def _lines(
                 yield make(" ".join(joined), RECORD, tuple(joined_words), group, share, label)
                 joined, joined_words, length = [], [], 0
             continue
-        error = shape is None and len(text) >= LEAST_ERROR_CHARACTERS and reports_error(text, errors)
+        error = shape is None and len(text) >= LEAST_ERROR_CHARACTERS and reports_error(text, error_words)
         if len(text) <= MOST_VALUE_CHARACTERS:
             slot = f"{label}\0{identity}\0{key}" if key and identity and text != identity else ""
             yield make(written, RECORD, value_words, group, share * _factor(shape, text), label, slot, error=error)
         else:
             for number, piece in enumerate(map(str.strip, pieces(written, MOST_VALUE_CHARACTERS))):
                 shown = f"{GAP}{piece}" if number else piece
-                piece_error = error and reports_error(piece, errors)
+                piece_error = error and reports_error(piece, error_words)
                 yield make(shown, RECORD, words(piece), group, share, label, error=piece_error)
     if joined:
         yield make(" ".join(joined), RECORD, tuple(joined_words), group, share, label)

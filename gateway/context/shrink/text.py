@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from gateway.context.count.counter import CountText
-from gateway.context.read.errors import errors_in, reports_error
+from gateway.context.read.errors import error_words_in, reports_error
 from gateway.context.read.words import lexicon_of
 from gateway.context.shrink.gaps import FILL_GOAL, LEAST_FILLED, character_boundary, gap_size, marker
 from gateway.context.shrink.json_value import shrink_json
@@ -157,15 +157,15 @@ def _relevant_rows(text: str, rows: Sequence[_Row], question_words: frozenset[st
     """Return the rows that report errors or have words of the question."""
     if not rows:
         return []  # nothing is searched: the text may have 60 MB
-    errors, words = errors_in(text), lexicon_of(None)
-    has_error = reports_error(text, errors)
+    error_words, words = error_words_in(text), lexicon_of(None)
+    has_error = reports_error(text, error_words)
     if not question_words and not has_error:
         return []
     relevant: list[_RelevantRow] = []
     for row in rows:
         line = text[row.start : row.end]
         keys = question_words.intersection([word.key for word in words(line)]) if question_words else question_words
-        is_error = has_error and reports_error(line, errors)
+        is_error = has_error and reports_error(line, error_words)
         if keys or is_error:
             relevant.append(_RelevantRow(row, keys, is_error))
     return relevant
