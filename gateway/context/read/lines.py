@@ -23,7 +23,7 @@ from gateway.context.read.line import (
     RECORD,
     SENTENCE,
     Line,
-    make,
+    make_line,
     share_of_one_in,
 )
 from gateway.context.read.records import parsed, records
@@ -131,7 +131,7 @@ def _prose_lines(texts: Sequence[str], group: int, words: Words, *, user: bool) 
             points = binding_points(sentence) * share
             if share == 1.0:
                 wish_cues = wishes.wish_cues(sentence)
-        yield make(text, SENTENCE, words(text), group, share, binding=points, wish_cues=wish_cues)
+        yield make_line(text, SENTENCE, words(text), group, share, binding=points, wish_cues=wish_cues)
 
 
 _DECLARATION: Final = re.compile(
@@ -148,7 +148,7 @@ def _block_lines(part: pasted.Part, words: Words, *, user: bool, group: int) -> 
     rows = part.text.strip("\n").count("\n") + 1
     names = ", ".join(list(dict.fromkeys(_DECLARATION.findall(part.text)))[:MOST_DECLARED_NAMES])
     description = f"[{verb} {rows} rows{f' of {part.name}' if part.name else ''}{f': {names}' if names else ''}]"
-    yield make(description, SENTENCE, words(names), 1)  # without wish cues: the words are not the user's
+    yield make_line(description, SENTENCE, words(names), 1)  # without wish cues: the words are not the user's
     for line in _output_lines(part.text, words):
         yield replace(line, group=line.group + group * MOST_LINES)
 
@@ -163,7 +163,7 @@ def _result_lines(text: str, words: Words) -> Iterator[Line]:
         yield from records(value, error_words_in(text), words)
     else:
         # An empty result says that nothing was found.
-        yield make(text, RECORD, (), 1)
+        yield make_line(text, RECORD, (), 1)
 
 
 _DIGITS: Final = re.compile(r"\d+")
@@ -183,7 +183,7 @@ def _output_lines(text: str, words: Words) -> Iterator[Line]:
     error_words = error_words_in(text)
     for number, (row, shape) in enumerate(zip(rows, shapes, strict=True), 1):
         error = reports_error(row, error_words)
-        yield make(row.strip(), OUTPUT, words(row), number, share / rows_of_shape[shape], error=error)
+        yield make_line(row.strip(), OUTPUT, words(row), number, share / rows_of_shape[shape], error=error)
 
 
 def _rows(lines: Iterable[str]) -> Iterator[str]:
