@@ -10,8 +10,8 @@ from typing import Any, Final, TypeVar
 from gateway.context.cut.calling import AUTONOMOUS_RESULTS
 from gateway.context.read.line import CALL, RECORD, SENTENCE, MessageLines
 from gateway.context.read.words import Word
-from gateway.context.weigh.changes import replaced_positions
 from gateway.context.weigh.envelope import envelope_of
+from gateway.context.weigh.replaced_statements import replaced_positions
 from gateway.context.weigh.speakers import Dialogue, dialogue_of, is_told_by_assistant
 from gateway.context.weigh.standing_wishes import StandingWishes, standing_wishes
 from gateway.context.weigh.tally import Tally, tally
@@ -309,7 +309,7 @@ class LinePool:
     @cached_property
     def replaced(self) -> frozenset[int]:
         """Return the positions of the lines whose value a newer line replaces: the same field of the same record, or a statement of the user
-        (`changes`)."""
+        (`replaced_statements`)."""
         seen: set[str] = set()
         old: set[int] = set()
         for position in range(len(self.lines) - 1, -1, -1):
