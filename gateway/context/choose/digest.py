@@ -17,8 +17,8 @@ MOST_TRIED_TOKENS: Final = 2500
 tokens. Twice as many find no more and cost 2 % of a next turn."""
 
 MOST_ROUNDS: Final = 4
-"""Rounds of the choice. After each the written text is counted, and the estimate is corrected for the next. Chosen: of 231 digests of the
-conversations in `benchmarks.recall` nine in ten needed one round, the others two."""
+"""Rounds of the choice. After each the written text is counted, and the estimate is corrected for the next. Chosen: of 231 choices from
+the conversations in `benchmarks.recall` nine in ten needed one round, the others two."""
 LEAST_ESTIMATE_RATIO: Final = 0.5
 """The least ratio of estimated to counted tokens by which the room that is left is estimated. Chosen, so that a few lines that cost more than
 estimated do not end the choice."""
