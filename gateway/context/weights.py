@@ -205,8 +205,8 @@ LEAST_WISH_POINTS: Final = 1.5
 """The least points of a wish."""
 CUES_WITH_CALLS: Final = 0.7
 """Factor for the points of the classes of words (`NEGATION` to `NAMING`) if the folded part has many calls: requests to an agent have the form of
-wishes. This and the other weights of wishes in such a folded part were chosen on planted sentences in every other conversation of customer
-service."""
+wishes. This, `LEARNED_WITH_CALLS`, `LEAST_WISH_POINTS_WITH_CALLS` and `SURE_WISH_POINTS_WITH_CALLS` were chosen on planted sentences in every
+other conversation of customer service."""
 LEARNED_WITH_CALLS: Final = 1.2
 """The same as `LEARNED` if the folded part has many calls."""
 LEAST_WISH_POINTS_WITH_CALLS: Final = -0.5
