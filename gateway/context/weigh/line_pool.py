@@ -116,7 +116,7 @@ class LinePool:
         """Return by fact the words that spell it."""
         return self.tally.spellings
 
-    def count(self, key: str) -> int:
+    def lines_with(self, key: str) -> int:
         """Return the number of lines with a fact."""
         return sum([self.tally.lines[word] for word in self.spellings.get(key, ())])
 
