@@ -86,7 +86,7 @@ class Greedy:
             last_negative, entry = heap[0]
             bundle: list[int] = []
             if entry < 0:
-                gain, cost, bundle = self._best_bundle(self.pool.order[~entry])
+                gain, cost, bundle = self._best_bundle(self.pool.message_order[~entry])
             elif entry in self.taken or self._lacks_revocation(entry):
                 gain = cost = 0.0
             else:
@@ -102,7 +102,7 @@ class Greedy:
                     self._take_with_names(entry, cost)
             heapq.heappop(heap)
             if entry < 0:
-                self._open_message(self.pool.order[~entry], bundle, tokens)
+                self._open_message(self.pool.message_order[~entry], bundle, tokens)
         for item in skipped:
             heapq.heappush(heap, item)
 

@@ -257,7 +257,7 @@ def _word_scores(pool: LinePool, terms_of_words: Mapping[Word, Sequence[tuple[Te
 
 def _nearness_of_passages(pool: LinePool, query: str, nearness: Nearness) -> dict[Passage, float]:
     """Return by passage how near it is to a question in meaning, if it is nearer than the mean."""
-    every = pool.get_or_make("passages", lambda: tuple(chain.from_iterable(map(pool.passages, pool.order))))
+    every = pool.get_or_make("passages", lambda: tuple(chain.from_iterable(map(pool.passages, pool.message_order))))
     passages = every[-MOST_COMPARED_PASSAGES:]
     texts = [" ".join([pool.lines[position].text for position in passage]) for passage in passages]
     found = nearness(query, texts) if texts else ()
@@ -347,7 +347,7 @@ def _with_neighbours(
     shares = _neighbour_shares_by_rank(pool, best_by_rank)
     scores: dict[Passage, float] = {}
     for rank in best_by_rank.keys() | shares.keys():
-        index, share = pool.order[rank], shares.get(rank, 0.0)
+        index, share = pool.message_order[rank], shares.get(rank, 0.0)
         role = pool.readings[index].role
         factor = role_factors.get(role, 1.0)
         tells_findings = pool.has_many_calls and role == "assistant"
@@ -364,7 +364,7 @@ def _with_neighbours(
 
 def _neighbour_shares_by_rank(pool: LinePool, best_by_rank: Mapping[int, float]) -> dict[int, float]:
     """Return by rank of a message what its passages get from its neighbours, whose best scores are given by rank."""
-    shares = neighbour_shares(best_by_rank, len(pool.order))
+    shares = neighbour_shares(best_by_rank, len(pool.message_order))
     if pool.has_many_calls:
         # Hundreds of calls may be between two messages without calls. So these are neighbours of each other, too.
         ranks = [pool.rank[index] for index in pool.messages_without_calls]

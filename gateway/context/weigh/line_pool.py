@@ -177,14 +177,14 @@ class LinePool:
         return found
 
     @cached_property
-    def order(self) -> list[int]:
-        """Return the messages that have lines, in order."""
+    def message_order(self) -> list[int]:
+        """Return the indices of the messages that have lines, in their order. The index in this list is a message's *rank*."""
         return list(self.positions)
 
     @cached_property
     def rank(self) -> dict[int, int]:
-        """Return by message its index in `order`."""
-        return {index: rank for rank, index in enumerate(self.order)}
+        """Return by message its index in `message_order`."""
+        return {index: rank for rank, index in enumerate(self.message_order)}
 
     @cached_property
     def has_calls(self) -> bool:

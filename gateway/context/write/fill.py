@@ -132,7 +132,7 @@ class QuotesToFill(msgspec.Struct, frozen=True):
 
     def _newest(self, not_wanted: Collection[int]) -> Iterator[tuple[int, float]]:
         """Yield lines and their approximate tokens, those of the newest message first."""
-        for message in reversed(self.pool.order):
+        for message in reversed(self.pool.message_order):
             speaker = recall.ROW_OPENING_TOKENS
             for position in self.pool.positions[message]:
                 if position not in not_wanted and position not in self.pool.outdated:
