@@ -24,27 +24,30 @@ LEAST_ESTIMATE_RATIO: Final = 0.5
 estimated do not end the choice."""
 
 
-def choose(
-    pool: LinePool,
-    tokens: int,
-    count: CountText,
-    *,
-    known: frozenset[str] = frozenset(),
-    for_quotes: Collection[int] | None = None,
-) -> list[int]:
-    """Choose the lines with the most new facts per token; return their positions in order.
+def choose(pool: LinePool, tokens: int, count: CountText, *, known: frozenset[str] = frozenset()) -> list[int]:
+    """Choose the lines of a digest, standing wishes first, then those with the most new facts per token; return their positions in order.
 
-    ``known`` are facts that are elsewhere in the request. With ``for_quotes`` only the lines at these positions are considered, for
-    the quotes of a question.
+    ``known`` are facts that are elsewhere in the request.
     """
-    greedy = Greedy(pool, known, for_quotes)
-    if for_quotes is None:
-        if pool.has_many_calls:
-            greedy.take_wishes(pool.wishes.sure, tokens * SURE_WISHES_SHARE_WITH_CALLS)
-        few_wishes = pool.has_many_calls or pool.dialogue.between_people
-        greedy.take_wishes(
-            pool.wishes.ranked, tokens * (WISHES_SHARE_WITH_CALLS if few_wishes else WISHES_SHARE_OF_CHAT)
-        )
+    greedy = Greedy(pool, known, None)
+    if pool.has_many_calls:
+        greedy.take_wishes(pool.wishes.sure, tokens * SURE_WISHES_SHARE_WITH_CALLS)
+    few_wishes = pool.has_many_calls or pool.dialogue.between_people
+    greedy.take_wishes(pool.wishes.ranked, tokens * (WISHES_SHARE_WITH_CALLS if few_wishes else WISHES_SHARE_OF_CHAT))
+    return _filled(greedy, tokens, count)
+
+
+def choose_for_quotes(
+    pool: LinePool, tokens: int, count: CountText, candidates: Collection[int], *, known: frozenset[str]
+) -> list[int]:
+    """Choose of the lines at some positions those with the most new facts per token, for the quotes of a question; return their positions in
+    order. ``known`` are facts that are elsewhere in the request."""
+    return _filled(Greedy(pool, known, candidates), tokens, count)
+
+
+def _filled(greedy: Greedy, tokens: int, count: CountText) -> list[int]:
+    """Take lines until so many tokens are full; return the positions of all taken lines in order."""
+    pool = greedy.pool
     # The choice is made by estimated tokens. The count of the written text corrects the estimate for the next round.
     limit = float(tokens)
     spent = chosen_before = 0

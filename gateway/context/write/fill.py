@@ -45,7 +45,7 @@ class QuotesToFill(msgspec.Struct, frozen=True):
         }
         if not candidates:
             return found
-        return sorted({*found, *digest.choose(self.pool, left, self.count, known=known, for_quotes=candidates)})
+        return sorted({*found, *digest.choose_for_quotes(self.pool, left, self.count, candidates, known=known)})
 
     def with_less_relevant(
         self, found: list[int], scores: Mapping[Passage, float], *, only_talk: bool = False
