@@ -104,7 +104,7 @@ def _digest_note(source: Source, pool: LinePool, skipped: int, size: int) -> Not
     lines are those in the larger pool.
     """
     count = source.counter.text
-    head = frames.HEAD if size >= BRIEF_HEAD_TOKENS else frames.BRIEF
+    head = frames.HEAD if size >= BRIEF_HEAD_TOKENS else frames.BRIEF_HEAD
     size -= frames.frame_tokens(head, count)
     if not pool.lines or size < LEAST_ROWS_TOKENS:
         return Note(frames.CUT)
