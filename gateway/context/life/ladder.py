@@ -193,7 +193,7 @@ def _budget(
 
 def _fold(task: Task, budget: Budget, *, ratio: float, rung: int) -> Attempt:
     """Return a fold to a budget. ``ratio`` is that of the upstream's count to ours."""
-    is_first_fold = rung == 1 and ratio == 1.0 and task.source is not None and task.source.budget == budget
+    is_first_fold = rung == 1 and ratio == 1.0 and task.prepared is not None and task.prepared.budget == budget
     draft = fold_conversation(
         task.request.messages,
         budget,
@@ -202,7 +202,7 @@ def _fold(task: Task, budget: Budget, *, ratio: float, rung: int) -> Attempt:
         rung=rung,
         summary=task.summary if rung < HIGHEST_RUNG else None,
         memory=task.request.memory,
-        prepared=task.source if is_first_fold else None,
+        prepared=task.prepared if is_first_fold else None,
     )
     window, prompt = budget.window, draft.cost + budget.fixed
     attempt = Attempt(b"", prompt, window, rung, ratio, draft, None, draft.steps)

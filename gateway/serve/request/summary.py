@@ -42,7 +42,7 @@ async def with_summary(gateway: Gateway, place: Place, task: Task) -> Task:
         return task
     source, chain = await gateway.pool.run(lambda: _source_and_chain(task), size_bytes=len(task.request.raw))
     summary = await gateway.summariser.find(chain) if chain else None
-    return replace(task, summary=summary, source=replace(source, summary=summary))
+    return replace(task, summary=summary, prepared=replace(source, summary=summary))
 
 
 def _source_and_chain(task: Task) -> tuple[Source, list[str]]:
@@ -83,7 +83,7 @@ async def _start_job(gateway: Gateway, wanted: _Wanted) -> None:
     place, task = wanted.place, wanted.task
     chosen = place.route.summary
     summariser = _summariser(gateway, wanted.setup, chosen)
-    source = task.source
+    source = task.prepared
     try:
         if source is None:
             source = await gateway.pool.run_later(lambda: _source(task), size_bytes=len(task.request.raw))
