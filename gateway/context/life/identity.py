@@ -57,20 +57,15 @@ def key_hash(credentials: Iterable[str]) -> str:
     return blake2b(keys.encode("utf-8", "surrogatepass"), digest_size=HASH_BYTES).hexdigest()
 
 
-def scope(credentials: Iterable[str], upstream: str) -> str:
-    """Return the scope of a memory: the caller's key hash, a dot, and a short hash of the upstream's name.
+def scope_of(key: str, upstream: str) -> str:
+    """Return the scope of a caller's memory at an upstream: the caller's key hash, a dot, and a short hash of the upstream's name.
 
     Two keys never share a scope, nor do two upstreams under one key. Every scope of a caller starts with its key hash.
     """
-    return scope_under(key_hash(credentials), upstream)
-
-
-def scope_under(key: str, upstream: str) -> str:
-    """Return the scope of a caller whose key hash is known."""
     return f"{key}.{blake2b(upstream.encode(), digest_size=8).hexdigest()}"
 
 
-def learner(scope: str, address: str) -> str:
+def learner_of(scope: str, address: str) -> str:
     """Return the name under which a caller's refusals and bills are kept: its scope, and a short hash of its network address.
 
     An upstream may check no keys, so different callers may send the same key. Pass no address for a key that the gateway has checked.
