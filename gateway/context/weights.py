@@ -13,7 +13,7 @@ a third. Of the two neighbours at one distance, the one with the higher score co
 NEIGHBOUR_DISTANCE: Final = 4
 """The largest distance of a neighbour, in messages. People stay with a subject for some turns."""
 FAMILY_WORD: Final = 0.4
-"""Factor for a word that begins like a word of the question (see `LinePool.family`)."""
+"""Factor for a word that begins like a word of the question (see `LinePool.family_of`)."""
 FIELD_WORD: Final = 0.4
 """Factor for a word of the same field as a word of the question (see `fields`). Each field counts once. The value is that of
 `FAMILY_WORD`, because in both cases it is not the question's own word."""
@@ -106,13 +106,13 @@ BINDING_LINE: Final = 1.6
 FIRST_USER_MESSAGE: Final = 2.0
 """Worth that is added to each line of the first user message: it says what the conversation is about."""
 FULL_WORTH_TOKENS: Final = 20.0
-"""Tokens of a user's line from which the last two count in full, and of an agent's sentence. In a shorter line they count in proportion: *Hi!* and
-*Sure.* bind nothing."""
+"""Tokens of a line from which `BINDING_LINE`, `FIRST_USER_MESSAGE` and the worths of an agent's sentences (`STEP_SENTENCE`, `REPORT_SENTENCE`,
+`TASK_SENTENCE`) count in full. In a shorter line they count in proportion: *Hi!* and *Sure.* bind nothing."""
 CALL_LINE: Final = 0.5
 """Worth that is added to a call, even if its arguments are known: a model must not repeat a call."""
 STEP_SENTENCE: Final = 4.0
-"""Worth that is added to a sentence of an agent that works on its own, beside its calls. It says what the results mean. This and
-the next two count in full from `FULL_WORTH_TOKENS`, and were chosen on three sessions of coding agents."""
+"""Worth that is added to a sentence of an agent that works on its own, beside its calls. It says what the results mean. Chosen,
+like `REPORT_SENTENCE` and `TASK_SENTENCE`, on three sessions of coding agents."""
 REPORT_SENTENCE: Final = 8.0
 """The same in a message without calls: the report at the end of a turn, with what was found, decided and left open."""
 TASK_SENTENCE: Final = 60.0
@@ -143,7 +143,7 @@ SHARED_NEARBY: Final = 0.5
 CHANGE_SHARPNESS: Final = 4.0
 """By how much one point raises the logarithm of the odds. The fit has 5; the figures of folds are a little better with 4."""
 EVEN_CHANGE_POINTS: Final = 1.7
-"""Points at which a sentence revokes a wish as probably as the wish is still valid. Chosen with the next: see docs/experiments.md."""
+"""Points at which a sentence revokes a wish as probably as the wish is still valid. Chosen with `DOUBT`: see docs/experiments.md."""
 DOUBT: Final = 2.0
 """Value that a wish loses with the probability 1 that it was revoked. A wish has a value of about 2 to 4."""
 LEAST_CHANGE_PROBABILITY: Final = 0.03
@@ -152,16 +152,16 @@ SURE_CHANGE_PROBABILITY: Final = 0.5
 """The least probability of a revocation without which its wish is never shown."""
 
 REVOKING_PHRASE_POINTS: Final = 1.5
-"""Points that such a phrase adds to the learned points of a revocation (logarithms of odds)."""
+"""Points that a phrase that revokes something adds to the learned points of a revocation (logarithms of odds)."""
 REVOCATION_OFFSET: Final = 2.0
-"""Points that are added to these, before negative sums are set to 0. With it, one sentence in eight has points and revokes
-something."""
+"""Points that are added to the learned points of a revocation, before negative sums are set to 0. With it, one sentence in eight has points and
+revokes something."""
 REVOCATION_WEIGHT: Final = 0.3
-"""Points of a wish for each of these points: a revocation is needed more urgently than a wish."""
+"""Points of a wish for each of its points as a revocation (`WishCues.revocation`): a revocation is needed more urgently than a wish."""
 
 # Standing wishes. The points of a sentence are logarithms of odds. They were fitted on half of the long natural chats.
 NEGATION: Final = 0.8
-"""Points of a word of negation. Each of the following has the points of a word of its class, from the same fit."""
+"""Points of a word of negation. The weights down to `NAMING` are points of a word of their class, from the same fit."""
 ALL_TIMES: Final = 1.0
 """A word for all times (*always*)."""
 DUTY: Final = 0.8
@@ -204,8 +204,9 @@ token."""
 LEAST_WISH_POINTS: Final = 1.5
 """The least points of a wish."""
 CUES_WITH_CALLS: Final = 0.7
-"""Factor for the points of the classes above if the folded part has many calls: requests to an agent have the form of wishes.
-This and the next three were chosen on planted sentences in every other conversation of customer service."""
+"""Factor for the points of the classes of words (`NEGATION` to `NAMING`) if the folded part has many calls: requests to an agent have the form of
+wishes. This, `LEARNED_WITH_CALLS`, `LEAST_WISH_POINTS_WITH_CALLS` and `SURE_WISH_POINTS_WITH_CALLS` were chosen on planted sentences in every
+other conversation of customer service."""
 LEARNED_WITH_CALLS: Final = 1.2
 """The same as `LEARNED` if the folded part has many calls."""
 LEAST_WISH_POINTS_WITH_CALLS: Final = -0.5

@@ -135,7 +135,7 @@ class EnvoyAttempt:
         self.state = await decide(self.asked, self.carried.refusals)
         self.times.decided = time.perf_counter()
         if isinstance(self.state, TooLarge):
-            refusal = await self.gateway.pool.run(self.state.refusal, size_bytes=len(body))
+            refusal = await self.gateway.pool.run(self.state.write_refusal, size_bytes=len(body))
             headers = outcome.headers(outcome.of(self.state), self.asked.request_id)
             self._record(Delivery(400, "context_length_exceeded"))
             return replies.answer(400, headers, refusal)

@@ -32,7 +32,7 @@ ENOUGH_REFUSALS_AGAINST_BILLS: Final = 4
 Model = tuple[str, str]
 """Upstream and model."""
 Owner = tuple[str, str, str]
-"""Upstream, model, and the learner whose refusals and bills taught the fact (`identity.learner`)."""
+"""Upstream, model, and the learner whose refusals and bills taught the fact (`identity.learner_of`)."""
 
 
 def model_of(owner: Owner) -> Model:

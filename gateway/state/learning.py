@@ -162,7 +162,7 @@ class Learning:
         return self._facts_about(owner).has_suspect_bills
 
     def learn(self, lessons: Iterable[Lesson], learner: str) -> None:
-        """Apply the lessons of a refusal or an answer that this learner (`identity.learner`) got."""
+        """Apply the lessons of a refusal or an answer that this learner (`identity.learner_of`) got."""
         for lesson in lessons:
             match lesson:
                 case StatedWindow():

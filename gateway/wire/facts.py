@@ -33,7 +33,7 @@ class Remembered:
 class MessageFacts(Remembered, Generic[L]):
     """The facts about one message. A fact is None until it is first needed."""
 
-    __slots__ = ("called", "costs", "costs_with_ids", "digest", "ends", "keys", "lines", "shrunk", "view")
+    __slots__ = ("called", "costs", "costs_with_ids", "ends", "hash", "keys", "lines", "shrunk", "view")
 
     def __init__(self, size: int = 0) -> None:
         super().__init__(size)
@@ -41,7 +41,7 @@ class MessageFacts(Remembered, Generic[L]):
         """Tokens, by the name of the counter."""
         self.costs_with_ids: dict[str, tuple[int, int]] = {}
         """Tokens without and with the ids of its calls, by the name of the counter."""
-        self.digest: bytes | None = None
+        self.hash: bytes | None = None
         """The hash of its canonical form."""
         self.lines: tuple[L, ...] | None = None
         """Its lines, of `gateway.context.read.line.Line`."""

@@ -32,7 +32,7 @@ _rows: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 def loads(raw: bytes, levels: int = SPLIT_LEVELS, decode: Callable[[bytes], Any] = orjson.loads) -> Any:
-    """Return the value of a JSON text. Raises orjson.JSONDecodeError when it is not JSON, and TooLarge for a text beyond `MOST_TEXT_BYTES`.
+    """Return the value of a JSON text. Raises orjson.JSONDecodeError when it is not JSON, and TextTooLarge for a text beyond `MOST_TEXT_BYTES`.
 
     ``decode`` reads the pieces.
     """
@@ -70,7 +70,7 @@ def _text(raw: bytes) -> Any:
             if characters * width > MOST_TEXT_BYTES:
                 while parts:
                     parts.pop()  # freed one by one: all at once took 65 ms
-                raise TooLarge("a text is too long", "", 0)
+                raise TextTooLarge("a text is too long", "", 0)
     return "".join(parts) if raw[end:] == _QUOTE else orjson.loads(raw)
 
 
@@ -81,7 +81,7 @@ def _width(text: str) -> int:
     return 4 if _FOUR_BYTES.search(text) else 2 if _BEYOND_LATIN_1.search(text) else 1
 
 
-class TooLarge(orjson.JSONDecodeError):
+class TextTooLarge(orjson.JSONDecodeError):
     """A text takes so much memory at once that all other requests would wait for it."""
 
 

@@ -28,7 +28,7 @@ def broken(*_: Any, **__: Any) -> Any:
 
 # What fails, in which request it is at work, and whether the request is then sent as it came.
 PARTS: list[tuple[str, Any, str, dict[str, Any]]] = [
-    ("learning from a counted answer", (Answered, "lessons"), "learning", LONG),
+    ("learning from a counted answer", (Answered, "find_lessons"), "learning", LONG),
     ("learning from an uncounted answer", (uncounted_bill, "learn"), "learning", SHORT),
     ("taking a lesson in", (Learning, "learn"), "learning", LONG),
     ("asking for a summary", (summary, "request_if_needed"), "summary", LONG),
@@ -37,7 +37,7 @@ PARTS: list[tuple[str, Any, str, dict[str, Any]]] = [
     ("the proof by size", (measure, "fits_by_size"), "fold", SHORT),
     ("counting", (measure, "task_for"), "fold", LONG),
     ("looking up a summary", (summary, "with_summary"), "fold", LONG),
-    ("folding", (Measured, "make_attempt"), "fold", LONG),
+    ("folding", (Measured, "make_first_attempt"), "fold", LONG),
     ("the table of transitions", (driver, "advance"), "life", SHORT),
     ("finding places", (places, "places_for"), "places", SHORT),
 ]
@@ -66,7 +66,9 @@ async def test_the_answer_is_delivered_whatever_fails(gateway, monkeypatch, part
         await is_counted(running, counted)
 
 
-@pytest.mark.parametrize("target", [(Refused, "make_smaller_attempt"), (Refused, "lessons"), (measure, "task_for")])
+@pytest.mark.parametrize(
+    "target", [(Refused, "make_smaller_attempt"), (Refused, "find_lessons"), (measure, "task_for")]
+)
 async def test_a_refusal_is_handed_on_or_retried_whatever_fails(gateway, monkeypatch, target):
     async with StandIn(window=200_000, script=[refuse(limit=4096, prompt=9000)]) as standin:
         running = await gateway(standin, CONFIG)

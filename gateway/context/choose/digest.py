@@ -16,32 +16,42 @@ MOST_TRIED_TOKENS: Final = 2500
 """The most tokens that are counted to find shorter lines for the rest of the room. Chosen: six lines of a digest of 400
 tokens. Twice as many find no more and cost 2 % of a next turn."""
 
+MOST_ROUNDS: Final = 4
+"""Rounds of the choice. After each the written text is counted, and the estimate is corrected for the next. Chosen: of 231 choices from
+the conversations in `benchmarks.recall` nine in ten needed one round, the others two."""
+LEAST_ESTIMATE_RATIO: Final = 0.5
+"""The least ratio of estimated to counted tokens by which the room that is left is estimated. Chosen, so that a few lines that cost more than
+estimated do not end the choice."""
 
-def choose(
-    pool: LinePool,
-    tokens: int,
-    count: CountText,
-    *,
-    known: frozenset[str] = frozenset(),
-    for_quotes: Collection[int] | None = None,
-) -> list[int]:
-    """Choose the lines with the most new facts per token; return their positions in order.
 
-    ``known`` are facts that are elsewhere in the request. With ``for_quotes`` only the lines at these positions are considered, for
-    the quotes of a question.
+def choose(pool: LinePool, tokens: int, count: CountText, *, known: frozenset[str] = frozenset()) -> list[int]:
+    """Choose the lines of a digest, standing wishes first, then those with the most new facts per token; return their positions in order.
+
+    ``known`` are facts that are elsewhere in the request.
     """
-    greedy = Greedy(pool, known, for_quotes)
-    if for_quotes is None:
-        if pool.has_many_calls:
-            greedy.take_wishes(pool.wishes.sure, tokens * SURE_WISHES_SHARE_WITH_CALLS)
-        few_wishes = pool.has_many_calls or pool.dialogue.between_people
-        greedy.take_wishes(
-            pool.wishes.ranked, tokens * (WISHES_SHARE_WITH_CALLS if few_wishes else WISHES_SHARE_OF_CHAT)
-        )
+    greedy = Greedy(pool, known, None)
+    if pool.has_many_calls:
+        greedy.take_wishes(pool.wishes.sure, tokens * SURE_WISHES_SHARE_WITH_CALLS)
+    few_wishes = pool.has_many_calls or pool.dialogue.between_people
+    greedy.take_wishes(pool.wishes.ranked, tokens * (WISHES_SHARE_WITH_CALLS if few_wishes else WISHES_SHARE_OF_CHAT))
+    return _filled(greedy, tokens, count)
+
+
+def choose_for_quotes(
+    pool: LinePool, tokens: int, count: CountText, candidates: Collection[int], *, known: frozenset[str]
+) -> list[int]:
+    """Choose of the lines at some positions those with the most new facts per token, for the quotes of a question; return their positions in
+    order. ``known`` are facts that are elsewhere in the request."""
+    return _filled(Greedy(pool, known, candidates), tokens, count)
+
+
+def _filled(greedy: Greedy, tokens: int, count: CountText) -> list[int]:
+    """Take lines until so many tokens are full; return the positions of all taken lines in order."""
+    pool = greedy.pool
     # The choice is made by estimated tokens. The count of the written text corrects the estimate for the next round.
     limit = float(tokens)
     spent = chosen_before = 0
-    for _ in range(4):
+    for _ in range(MOST_ROUNDS):
         greedy.grow(limit)
         if len(greedy.chosen) == chosen_before:
             break
@@ -49,7 +59,7 @@ def choose(
         spent = count(render(pool, sorted(greedy.chosen)))
         if spent > tokens * FULL_SHARE:
             break
-        limit = greedy.used_tokens + (tokens - spent) * max(greedy.used_tokens / max(spent, 1), 0.5)
+        limit = greedy.used_tokens + (tokens - spent) * max(greedy.used_tokens / max(spent, 1), LEAST_ESTIMATE_RATIO)
     chosen = greedy.chosen if spent <= tokens else _fitting(pool, greedy.choices, tokens, spent, count)
     return sorted(chosen)
 

@@ -47,7 +47,7 @@ class Greedy:
         self.worth = pool.worth
         self.speech_odds, self.data_odds = map(dict, self.worth.odds)
         self.known_words: set[Word] = set()
-        self._mark_known([word for key in known for word in pool.spellings.get(key, ())])
+        self._drop_odds_of([word for key in known for word in pool.spellings.get(key, ())])
         self.open_groups: set[tuple[int, int]] = set()
         self.open_messages: set[int] = set()
         self.chosen: list[int] = []
@@ -83,26 +83,26 @@ class Greedy:
         heap = self.heap
         skipped: list[tuple[float, int]] = []
         while heap and self.used_tokens < tokens and len(skipped) <= MOST_SKIPPED:
-            last_worth, entry = heap[0]
+            last_negative, entry = heap[0]
             bundle: list[int] = []
             if entry < 0:
-                gain, cost, bundle = self._best_bundle(self.pool.order[~entry])
+                gain, cost, bundle = self._best_bundle(self.pool.message_order[~entry])
             elif entry in self.taken or self._lacks_revocation(entry):
                 gain = cost = 0.0
             else:
                 gain, cost = self._gain(entry), self._cost(entry)
             if gain > LEAST_GAIN:
-                worth = -gain / cost  # negative, because the heap has its least item first
-                if worth > last_worth and len(heap) > 1 and worth > min(heap[1:3])[0]:
-                    heapq.heapreplace(heap, (worth, entry))
+                negative_per_token = -gain / cost  # negative, because the heap has its least item first
+                if negative_per_token > last_negative and len(heap) > 1 and negative_per_token > min(heap[1:3])[0]:
+                    heapq.heapreplace(heap, (negative_per_token, entry))
                     continue
                 if entry >= 0 and self.used_tokens + cost > tokens:
-                    skipped.append((worth, entry))
+                    skipped.append((negative_per_token, entry))
                 elif entry >= 0:
                     self._take_with_names(entry, cost)
             heapq.heappop(heap)
             if entry < 0:
-                self._open_message(self.pool.order[~entry], bundle, tokens)
+                self._open_message(self.pool.message_order[~entry], bundle, tokens)
         for item in skipped:
             heapq.heappush(heap, item)
 
@@ -238,14 +238,14 @@ class Greedy:
 
     def _mark_facts_known(self, words: Iterable[Word]) -> None:
         """Mark the facts of words as known, in any spelling."""
-        self._mark_known(self._spellings_of([word for word in words if word not in self.known_words]))
+        self._drop_odds_of(self._spellings_of([word for word in words if word not in self.known_words]))
 
     def _spellings_of(self, words: Iterable[Word]) -> list[Word]:
         spellings = self.pool.spellings
         return [word for new in words for word in spellings[new.key]]
 
-    def _mark_known(self, words: Iterable[Word]) -> None:
-        """Mark words as known: their odds are 0 from now on."""
+    def _drop_odds_of(self, words: Iterable[Word]) -> None:
+        """Mark words as known, in this spelling only: their odds are 0 from now on."""
         known_words, speech_odds, data_odds = self.known_words, self.speech_odds, self.data_odds
         for word in words:
             known_words.add(word)

@@ -257,7 +257,7 @@ def _word_scores(pool: LinePool, terms_of_words: Mapping[Word, Sequence[tuple[Te
 
 def _nearness_of_passages(pool: LinePool, query: str, nearness: Nearness) -> dict[Passage, float]:
     """Return by passage how near it is to a question in meaning, if it is nearer than the mean."""
-    every = pool.get_or_make("passages", lambda: tuple(chain.from_iterable(map(pool.passages, pool.order))))
+    every = pool.get_or_make("passages", lambda: tuple(chain.from_iterable(map(pool.passages, pool.message_order))))
     passages = every[-MOST_COMPARED_PASSAGES:]
     texts = [" ".join([pool.lines[position].text for position in passage]) for passage in passages]
     found = nearness(query, texts) if texts else ()
@@ -267,7 +267,7 @@ def _nearness_of_passages(pool: LinePool, query: str, nearness: Nearness) -> dic
 def _full_weight(pool: LinePool, query_words: Iterable[Word], pinned_words: Collection[str]) -> float:
     """Return the score of a passage with all words of a question, also those that the folded part does not have."""
     total = len(pool.lines)
-    counts = {word.key: pool.count(word.key) for word in query_words}
+    counts = {word.key: pool.lines_with(word.key) for word in query_words}
     return sum(
         _squared_rarity(max(number, 1), total) * pinned_factor(key, pinned_words)
         for key, number in counts.items()
@@ -281,7 +281,7 @@ def _word_weights(pool: LinePool, query_words: Iterable[Word], pinned_words: Col
     total = len(pool.lines)
     weights: dict[str, float] = {}
     for word in query_words:
-        number = pool.count(word.key)
+        number = pool.lines_with(word.key)
         if number and distinguishes(number, total):
             weights[word.key] = _squared_rarity(number, total) * pinned_factor(word.key, pinned_words)
     if len(weights) > MOST_WORDS:
@@ -289,7 +289,7 @@ def _word_weights(pool: LinePool, query_words: Iterable[Word], pinned_words: Col
     for word in query_words:
         if len(weights) <= 2 * MOST_WORDS:
             for other in pool.family_of(word.key):
-                weight = FAMILY_WORD * _squared_rarity(pool.count(other), total)
+                weight = FAMILY_WORD * _squared_rarity(pool.lines_with(other), total)
                 if weight > weights.get(other, 0.0):
                     weights[other] = weight
     return {key: weight * salience(key) for key, weight in weights.items()}
@@ -302,12 +302,12 @@ def _query_fields(pool: LinePool, query_words: Collection[Word], pinned_words: C
     total = len(pool.lines)
     found: dict[int, QueryField] = {}
     for word in query_words:
-        if not word.ordinary or not distinguishes(pool.count(word.key), total):
+        if not word.ordinary or not distinguishes(pool.lines_with(word.key), total):
             continue
         factor = FIELD_WORD * pinned_factor(word.key, pinned_words)
         for field in fields.fields_of(word.key):
             stems = tuple([key for key in fields.stems_of(field) if key in pool.spellings])
-            number = sum(map(pool.count, stems))
+            number = sum(map(pool.lines_with, stems))
             if number and distinguishes(number, total):
                 weight = factor * _squared_rarity(number, total)
                 if field not in found or weight > found[field].weight:
@@ -347,7 +347,7 @@ def _with_neighbours(
     shares = _neighbour_shares_by_rank(pool, best_by_rank)
     scores: dict[Passage, float] = {}
     for rank in best_by_rank.keys() | shares.keys():
-        index, share = pool.order[rank], shares.get(rank, 0.0)
+        index, share = pool.message_order[rank], shares.get(rank, 0.0)
         role = pool.readings[index].role
         factor = role_factors.get(role, 1.0)
         tells_findings = pool.has_many_calls and role == "assistant"
@@ -364,7 +364,7 @@ def _with_neighbours(
 
 def _neighbour_shares_by_rank(pool: LinePool, best_by_rank: Mapping[int, float]) -> dict[int, float]:
     """Return by rank of a message what its passages get from its neighbours, whose best scores are given by rank."""
-    shares = neighbour_shares(best_by_rank, len(pool.order))
+    shares = neighbour_shares(best_by_rank, len(pool.message_order))
     if pool.has_many_calls:
         # Hundreds of calls may be between two messages without calls. So these are neighbours of each other, too.
         ranks = [pool.rank[index] for index in pool.messages_without_calls]

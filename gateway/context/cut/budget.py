@@ -8,6 +8,9 @@ QUESTION_SHARE: Final = 0.7
 """Share of the window without all other messages that a question gets at least when it must be cut. Chosen: texts are cut
 by rows, so it then keeps at least half of the window in any case."""
 
+ROUNDING_STEPS: Final = 128
+"""Steps of a window by which reserve and fixed tokens are rounded up. Chosen: one step is less than 1 % of the window."""
+
 
 class Budget(msgspec.Struct, frozen=True):
     """All token arithmetic of one request against one window. Every value is in tokens."""
@@ -33,7 +36,7 @@ class Budget(msgspec.Struct, frozen=True):
     def rounded_room(self) -> int:
         """The room with reserve and fixed tokens rounded up in coarse steps, so that a slightly different request does not move a
         cut."""
-        step = max(self.window // 128, 1)
+        step = max(self.window // ROUNDING_STEPS, 1)
         return self.window - self.margin - -(-(self.reserve + self.fixed) // step) * step
 
     @property

@@ -51,24 +51,26 @@ STEPS_PER_TURN: Final = 2
 """Requests of a turn that count as one turn of growth, if turns have more of them."""
 
 
-def next_cut(sums: CostSums, cut: Cut, newest: int, quotes: int | None) -> Cut:
+def next_cut(sums: CostSums, cut: Cut, newest: int, turn_quote_tokens: int | None) -> Cut:
     """Return the next cut. Old results are trimmed if that frees enough room and costs no more than folding. Else units are folded up
     to the first boundary that leaves room to grow.
 
-    ``quotes`` is the tokens of the current turn's quotes; None if they are not chosen yet.
+    ``turn_quote_tokens`` are the tokens of the quotes that the current turn has already; None if this cut decides them.
     """
-    limit = sums.room.free - (sums.room.quote_tokens if quotes is None else quotes)
+    quote_tokens = sums.room.quote_tokens if turn_quote_tokens is None else turn_quote_tokens
+    most_filled = sums.room.free - quote_tokens
+    unspent = quote_tokens if turn_quote_tokens is None else 0
     first = _first_kept(sums, cut, newest)
-    folded = _with_shares(sums, _cut_at(first), newest, limit, quotes)
+    folded = _with_shares(sums, _cut_at(first), newest, most_filled, unspent)
     if sums.too_many_turns(cut, newest):
         return folded
     size = sums.kept_cost(folded, newest) + folded.digest_tokens
-    price_of_folding = _price(sums, newest, size, size, limit)
+    price_of_folding = _price(sums, newest, size, size, most_filled)
     for trimmed, unchanged in _trimmed_cuts(sums, cut, newest):
         kept = sums.kept_cost(trimmed, newest)
         size = kept + cut.digest_tokens
-        fits = size <= sums.room.low_water * limit
-        if fits and _price(sums, newest, size, kept - unchanged, limit) <= price_of_folding:
+        fits = size <= sums.room.low_water * most_filled
+        if fits and _price(sums, newest, size, kept - unchanged, most_filled) <= price_of_folding:
             return trimmed
     return folded
 
@@ -83,14 +85,15 @@ def _cut_at(first: int) -> Cut:
     return Cut(first, first, first)
 
 
-def _price(sums: CostSums, newest: int, size: int, rewritten: int, limit: int) -> float:
+def _price(sums: CostSums, newest: int, size: int, rewritten: int, most_filled: int) -> float:
     """Return the expected price for each token of growth until the room is full again.
 
     It is the price of what is written to the cache now, and of what the requests until then read from it. ``size`` is
-    the tokens of digest and kept units, ``rewritten`` those that the cache does not have.
+    the tokens of digest and kept units, ``rewritten`` those that the cache does not have. The room is full when digest and kept units have
+    ``most_filled`` tokens.
     """
     prices = sums.room.prices
-    growth = max(limit - size, 1)
+    growth = max(most_filled - size, 1)
     return prices.written * rewritten / growth + prices.read * (size + growth / 2) / sums.tokens_per_request(newest)
 
 
@@ -161,23 +164,24 @@ def _turn_boundary(sums: CostSums, cut: Cut, newest: int, limit: float) -> int |
     return starts[found] if found < high else None
 
 
-def _with_shares(sums: CostSums, cut: Cut, newest: int, limit: int, quotes: int | None) -> Cut:
+def _with_shares(sums: CostSums, cut: Cut, newest: int, most_filled: int, unspent: int) -> Cut:
     """Return the cut with the tokens of its digest and quotes.
 
     If several turns fit beside the digest, it gets its usual share. If a few requests fit, it gets a smaller share. Else
     every request moves the cut: then a digest of everything serves better than quotes, and it gets all the remaining room
     and most of the quotes' share.
+
+    Digest and kept units may have ``most_filled`` tokens. Beside them ``unspent`` tokens are free for quotes of the current turn: the digest
+    may take what its quotes leave.
     """
     if cut.first_kept == 0:
         return replace(cut, quote_tokens=0)
     most = sums.room.quote_tokens
     shares = AGENT if sums.has_agent_at(newest) else CHAT
-    left = max(limit - sums.kept_cost(cut, newest), 0)
+    left = max(most_filled - sums.kept_cost(cut, newest), 0)
     if usual := _usual_digest(sums, newest, left, shares):
         quotes_kept_free = int(min(most * shares.quotes, shares.most_quote_tokens))
         return replace(cut, digest_tokens=usual, quote_tokens=quotes_kept_free)
-    # The digest may take what the current turn's quotes leave of their share.
-    unspent = most if quotes is None else 0
     small_quotes = int(most * shares.small_quotes)
     if small := _small_digest(sums, newest, left + max(unspent - small_quotes, 0), shares):
         return replace(cut, digest_tokens=small, quote_tokens=small_quotes)

@@ -63,20 +63,20 @@ def continue_replay(earlier: Replay | None, units: Sequence[Unit], room: Room) -
 
 def _after_unit(sums: CostSums, state: ReplayState, newest: int) -> ReplayState:
     """Return the state after one more unit: move the cut if a request that ends here does not fit."""
-    cut, quotes, cost_change = state
+    cut, quote_tokens, cost_change = state
     kind = sums.units[newest].kind
     begins_turn = kind is USER
     if begins_turn:
-        quotes = cut.quote_tokens
+        quote_tokens = cut.quote_tokens
     # No request ends with an answer: the unit after it decides.
     if kind is not ANSWER or newest == len(sums.units) - 1:
         cost = sums.uncut_cost[newest] + cost_change + cut.digest_tokens
-        if cost > sums.room.free - quotes or sums.too_many_turns(cut, newest):
+        if cost > sums.room.free - quote_tokens or sums.too_many_turns(cut, newest):
             # A turn that began before the first fold has no quotes, and gets none later.
-            cut = next_cut(sums, cut, newest, None if begins_turn else quotes)
-            quotes = cut.quote_tokens if begins_turn else quotes
+            cut = next_cut(sums, cut, newest, None if begins_turn else quote_tokens)
+            quote_tokens = cut.quote_tokens if begins_turn else quote_tokens
             cost_change = sums.cost_change(cut, newest)
-    return ReplayState(cut, quotes, cost_change)
+    return ReplayState(cut, quote_tokens, cost_change)
 
 
 def prefix_breaks(units: Sequence[Unit], room: Room) -> bool:

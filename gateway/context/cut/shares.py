@@ -28,15 +28,6 @@ GROWTH_REQUESTS: Final = 2.5
 """Typical requests for which room is left beside a digest in a small room."""
 LEAST_GROWTH_REQUESTS: Final = 1.0
 """Typical requests. If fewer fit beside its least share, the digest takes all the remaining room."""
-AGENT_CALL_TOKENS_SHARE: Final = 1 / 3
-"""Share of a conversation's tokens. If calls and results take more, the conversation is an agent's. A chat calls tools
-only now and then."""
-AGENT_CALLING_TURNS_SHARE: Final = 1 / 2
-"""Share of the turns. If more turns have calls, the conversation is an agent's, even if calls and results are short. In
-recorded conversations about errands half of the turns have calls."""
-AUTONOMOUS_RESULTS: Final = 4
-"""Results per turn. If a conversation has more, the agent works on its own between two messages of the user. Recorded
-coding agents have 9 to 12 (median 10), customer service 0.7, tools that users command one by one 1.5."""
 
 
 class Shares(NamedTuple):

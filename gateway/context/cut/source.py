@@ -96,8 +96,8 @@ class Source(msgspec.Struct, frozen=True, dict=True):  # cached properties need 
         return cost, cost + id_tokens(message, self.counter.text)
 
 
-def id_tokens(message: Message, text: CountText) -> int:
+def id_tokens(message: Message, count: CountText) -> int:
     """Return the tokens of the ids of a message's calls and result, with a sign around each."""
     if message.get("role") not in _WITH_IDS:
         return 0
-    return sum(text(name) + 1 for name in (*call_ids(message), result_id(message)) if name)
+    return sum(count(name) + 1 for name in (*call_ids(message), result_id(message)) if name)

@@ -33,7 +33,7 @@ class Structure(msgspec.Struct, frozen=True):
     pinned: tuple[int, ...]
     turns: tuple[Turn, ...]
     callers: Mapping[int, int]
-    """The result of `callers_of`."""
+    """By index of a result the index of the message with its call (`callers_of`)."""
 
     @property
     def current(self) -> Turn | None:
@@ -45,8 +45,9 @@ def split(messages: Sequence[Message]) -> Structure:
     """Split a conversation. Every index is exactly once in the result.
 
     A user message between a call and its result does not begin a turn: a cut before it would separate the two (case 7).
-    A message that continues an earlier one belongs to its step. A result without a call belongs to the step before it. A late result is
-    a step at its own position, and the step of its call moves there: so a job that runs for many turns does not join them.
+    A message that continues an earlier one belongs to its step. A result without a call belongs to the step before it. A *late* result
+    (`gateway.wire.message.LATE`) is a step at its own position, and the step of its call moves there: so a job that runs for many turns does
+    not join them.
     """
     callers = callers_of(messages)
     late = {index: caller for index, caller in callers.items() if LATE in messages[index]}

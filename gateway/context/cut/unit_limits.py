@@ -30,7 +30,12 @@ def unit_limits(units: Sequence[Unit], room: Room) -> list[int]:
 
 def gets_final_size(unit: Unit, room: Room) -> bool:
     """Return whether a newest unit that is too large is shortened to an old unit's limit at once."""
-    return unit.kind is not USER and old_unit_limit(room) >= FINAL_SIZE_TOKENS
+    return unit.kind is not USER and _old_units_are_large(room)
+
+
+def _old_units_are_large(room: Room) -> bool:
+    """Return whether an old unit may be so large that a newest step may have its final size at once: see `FINAL_SIZE_TOKENS`."""
+    return old_unit_limit(room) >= FINAL_SIZE_TOKENS
 
 
 def old_unit_limit(room: Room) -> int:
@@ -49,7 +54,7 @@ def newest_limit(room: Room, question: int) -> int:
 
 
 def newest_cost(cost: int, room: Room, limit: int) -> int:
-    """Return the tokens that the newest step keeps of its cost."""
-    if cost > limit and old_unit_limit(room) >= FINAL_SIZE_TOKENS:
+    """Return the tokens that the newest step keeps of its cost; ``limit`` is its `newest_limit`."""
+    if cost > limit and _old_units_are_large(room):
         return min(limit, old_unit_limit(room))
     return min(cost, limit)

@@ -6,11 +6,14 @@ from gateway.context.write.draft import Draft, Step
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """A request to send: its bytes and how they were made. ``prompt`` is our count of it, in tokens."""
+    """A request to send: its bytes and how they were made."""
 
     body: bytes
+    """Empty while the ladder decides what is sent: the bytes are written last."""
     prompt: int
+    """All of it by our count, in tokens."""
     window: int
+    """The tokens that it was made to fit. After a refusal it may be less than the window of the place."""
     rung: int = 0
     """Its place in `RUNGS`."""
     ratio: float = 1.0

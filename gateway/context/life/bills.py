@@ -69,33 +69,12 @@ class LastRequest(msgspec.Struct, frozen=True):
     """The number of suspect bills since then."""
 
 
-def judge(sent: "SentCount", billed: int, cached: int | None, before: LastRequest | None) -> BillVerdict:
-    """Judge the bill of a request. ``before`` is the last request of its conversation."""
-    is_low = billed < LOW_BILL_SHARE * sent.sure_share * sent.least
-    if not is_low and not has_stopped_growing(sent, billed, before):
-        return "whole" if sent.prompt / ANCHOR_FACTOR <= billed <= sent.prompt * ANCHOR_FACTOR else "unclear"
-    has_innocent_explanation = (
-        billed < LEAST_TRUNCATED_BILL
-        or sent.has_upper_bounds
-        or not ORDINARY_FIELDS.issuperset(sent.request.body)
-        or (_are_equal(billed + (cached or 0), sent.prompt, max(EQUAL_SHARE, sent.error)) and bool(cached))
-        or (before is not None and _are_equal(billed, sent.cost_from(before.covered), EQUAL_SHARE_OF_NEWEST))
-    )
-    return "unclear" if has_innocent_explanation else "suspect"
-
-
-def has_stopped_growing(sent: "SentCount", billed: int, before: LastRequest | None) -> bool:
-    """Return whether a conversation has grown since its last believed bill while its bill has not."""
-    if before is None or not before.anchored or sent.folded:
-        return False
-    grown = sent.least_from(before.anchored, results=before.full)
-    if grown < max(LEAST_GROWN_TOKENS, before.billed // LEAST_GROWN_DIVISOR):
-        return False
-    return billed - before.billed < LOW_GROWTH_SHARE * sent.sure_share * grown
+_SPOKEN: Final = frozenset({"system", "developer", "user", "assistant"})
+_RESULTS: Final = frozenset({"tool"})
 
 
 class SentCount(msgspec.Struct, frozen=True, kw_only=True):
-    """The sent request, by our counts."""
+    """One sent attempt by our counts, in tokens. `lessons.Sent` adds where it was sent."""
 
     request: Conversation
     messages: Sequence[Message]
@@ -131,11 +110,33 @@ class SentCount(msgspec.Struct, frozen=True, kw_only=True):
         return sum(map(self.counter.message, self.messages[start:]))
 
 
-_SPOKEN: Final = frozenset({"system", "developer", "user", "assistant"})
-_RESULTS: Final = frozenset({"tool"})
+def judge(count: SentCount, billed: int, cached: int | None, before: LastRequest | None) -> BillVerdict:
+    """Judge the bill of a request, ``billed`` tokens of which ``cached`` came from a cache. ``before`` is the last request of its
+    conversation."""
+    is_low = billed < LOW_BILL_SHARE * count.sure_share * count.least
+    if not is_low and not has_stopped_growing(count, billed, before):
+        return "whole" if count.prompt / ANCHOR_FACTOR <= billed <= count.prompt * ANCHOR_FACTOR else "unclear"
+    has_innocent_explanation = (
+        billed < LEAST_TRUNCATED_BILL
+        or count.has_upper_bounds
+        or not ORDINARY_FIELDS.issuperset(count.request.body)
+        or (_are_equal(billed + (cached or 0), count.prompt, max(EQUAL_SHARE, count.error)) and bool(cached))
+        or (before is not None and _are_equal(billed, count.cost_from(before.covered), EQUAL_SHARE_OF_NEWEST))
+    )
+    return "unclear" if has_innocent_explanation else "suspect"
 
 
-def window_like(tokens: int) -> int:
+def has_stopped_growing(count: SentCount, billed: int, before: LastRequest | None) -> bool:
+    """Return whether a conversation has grown since its last believed bill while its bill has not."""
+    if before is None or not before.anchored or count.folded:
+        return False
+    grown = count.least_from(before.anchored, results=before.full)
+    if grown < max(LEAST_GROWN_TOKENS, before.billed // LEAST_GROWN_DIVISOR):
+        return False
+    return billed - before.billed < LOW_GROWTH_SHARE * count.sure_share * grown
+
+
+def usual_window_for(tokens: int) -> int:
     """Return the smallest usual size of a window that holds so many tokens: a power of two, or one and a half times one."""
     size = SMALLEST_WINDOW
     while size < tokens:

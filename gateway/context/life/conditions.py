@@ -4,12 +4,21 @@ Words in their names:
 
 - *off*, *observing*: modes.
 - *uncounted*: the tokens of the request were not counted.
-- *faulty*: the answer is an error that another place may not give.
+- *faulty*: the answer is an error that another place may not give. A *failure* is our own.
 - *larger*: models with a larger window.
 """
 
 from gateway.context.life.events import AttemptMade, Event, PartFailed, ReplyCame
-from gateway.context.life.states import FAULT_STATUSES, Measured, Ready, Refused, State, Uncounted, fault_of, refusal_in
+from gateway.context.life.states import (
+    FAULT_STATUSES,
+    Measured,
+    Ready,
+    Refused,
+    State,
+    Uncounted,
+    failure_in,
+    refusal_in,
+)
 
 
 def always(state: State, event: Event) -> bool:
@@ -21,7 +30,7 @@ def observing(state: State, event: Event) -> bool:
 
 
 def folding_failed(state: Measured, event: AttemptMade) -> bool:
-    return event.attempt is None or fault_of(event.attempt) != ""
+    return event.attempt is None or failure_in(event.attempt) != ""
 
 
 def cannot_fit(state: Measured, event: AttemptMade) -> bool:

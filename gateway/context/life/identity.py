@@ -12,7 +12,7 @@ from gateway.wire.facts import Interned, facts_of
 from gateway.wire.message import OPENING_CHARACTERS, Message, canonical, canonical_pieces
 from gateway.wire.piecewise import PIECE_BYTES
 
-DIGEST_BYTES = 16
+HASH_BYTES = 16
 """128 bits: accidental collisions are practically impossible, and a caller can only collide within its own scope."""
 
 NAME_BYTES = 8
@@ -26,14 +26,14 @@ def chain(messages: Sequence[Message], *owner: str) -> list[str]:
     Equal means equal in canonical form: key order, white space in tool arguments, and text parts instead of a string
     make no difference. The position is part of the hash, so five identical messages have five hashes.
     """
-    running = blake2b("\n".join(owner).encode(), digest_size=DIGEST_BYTES, person=b"turnfold-chain")
+    running = blake2b("\n".join(owner).encode(), digest_size=HASH_BYTES, person=b"turnfold-chain")
     hashes: list[str] = []
     for message in messages:
         # Cached per message: a growing conversation is hashed only where it is new.
         facts = facts_of(message)
-        if facts.digest is None:
-            facts.digest = _digest(message)
-        running.update(facts.digest)
+        if facts.hash is None:
+            facts.hash = _hash_of(message)
+        running.update(facts.hash)
         hashes.append(running.copy().hexdigest())
     return hashes
 
@@ -54,23 +54,18 @@ def key_hash(credentials: Iterable[str]) -> str:
     scheme before a key (``Bearer``) is left out. Callers without credentials share one name.
     """
     keys = "\n".join(filter(None, map(_bare, credentials)))
-    return blake2b(keys.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).hexdigest()
+    return blake2b(keys.encode("utf-8", "surrogatepass"), digest_size=HASH_BYTES).hexdigest()
 
 
-def scope(credentials: Iterable[str], upstream: str) -> str:
-    """Return the scope of a memory: the caller's key hash, a dot, and a short hash of the upstream's name.
+def scope_of(key: str, upstream: str) -> str:
+    """Return the scope of a caller's memory at an upstream: the caller's key hash, a dot, and a short hash of the upstream's name.
 
     Two keys never share a scope, nor do two upstreams under one key. Every scope of a caller starts with its key hash.
     """
-    return scope_under(key_hash(credentials), upstream)
-
-
-def scope_under(key: str, upstream: str) -> str:
-    """Return the scope of a caller whose key hash is known."""
     return f"{key}.{blake2b(upstream.encode(), digest_size=8).hexdigest()}"
 
 
-def learner(scope: str, address: str) -> str:
+def learner_of(scope: str, address: str) -> str:
     """Return the name under which a caller's refusals and bills are kept: its scope, and a short hash of its network address.
 
     An upstream may check no keys, so different callers may send the same key. Pass no address for a key that the gateway has checked.
@@ -89,8 +84,8 @@ def _bare(credential: str) -> str:
     return rest.strip() or whole if scheme.lower() == "bearer" else whole
 
 
-def _digest(message: Message) -> bytes:
-    found = blake2b(digest_size=DIGEST_BYTES, person=b"turnfold-message")
+def _hash_of(message: Message) -> bytes:
+    found = blake2b(digest_size=HASH_BYTES, person=b"turnfold-message")
     for piece in _bytes_of(message):
         found.update(piece)
     return found.digest()

@@ -152,22 +152,26 @@ def _cap(task: Task, refusal: StatedNumbers, stated: int | None, ours: int, outp
 
     ``stated`` is the upstream's count of the refused prompt, ``ours`` is our count of it.
     """
-    if stated is None or not refusal.limit:
-        return _cautious_cap(task, ours, refusal.limit if stated is None else None)
-    contradicts_refusal = stated + (output_limit or refusal.completion or 0) <= refusal.limit
-    return _cautious_cap(task, ours, None) if contradicts_refusal else None
+    if stated is None:
+        return _cap_without_numbers(task, ours) if refusal.limit is None else _cap_by_limit(task, ours, refusal.limit)
+    if refusal.limit and stated + (output_limit or refusal.completion or 0) > refusal.limit:
+        return None
+    # Without a limit, or with one that the prompt fits, it is not said by how much the prompt was too long.
+    return _cap_without_numbers(task, ours)
 
 
-def _cautious_cap(task: Task, ours: int, limit: int | None) -> int:
-    """Return the limit of the next prompt, by our own count, when the upstream does not state by how much it was too
-    long."""
+def _cap_by_limit(task: Task, ours: int, limit: int) -> int:
+    """Return the most tokens of the next prompt, by our own count, if the upstream states its limit and not the size of the prompt."""
     exact = task.counter.exact
-    if limit is not None and ours > limit:
+    if ours > limit:
         return int(limit * (SHARE_OF_LIMIT_EXACT if exact else SHARE_OF_LIMIT_ESTIMATE))
-    if limit is not None:
-        # Our count said that it fits this limit, so it is too low by an unknown factor.
-        return int(ours * (SHARE_WITHOUT_NUMBERS_EXACT if exact else SHARE_OF_LIMIT_ESTIMATE))
-    return int(ours * (SHARE_WITHOUT_NUMBERS_EXACT if exact else SHARE_WITHOUT_NUMBERS_ESTIMATE))
+    # Our count said that it fits this limit, so it is too low by an unknown factor.
+    return int(ours * (SHARE_WITHOUT_NUMBERS_EXACT if exact else SHARE_OF_LIMIT_ESTIMATE))
+
+
+def _cap_without_numbers(task: Task, ours: int) -> int:
+    """Return the most tokens of the next prompt, by our own count, if the upstream states nothing that helps."""
+    return int(ours * (SHARE_WITHOUT_NUMBERS_EXACT if task.counter.exact else SHARE_WITHOUT_NUMBERS_ESTIMATE))
 
 
 def budget_of(task: Task) -> Budget:
@@ -189,7 +193,7 @@ def _budget(
 
 def _fold(task: Task, budget: Budget, *, ratio: float, rung: int) -> Attempt:
     """Return a fold to a budget. ``ratio`` is that of the upstream's count to ours."""
-    is_first_fold = rung == 1 and ratio == 1.0 and task.source is not None and task.source.budget == budget
+    is_first_fold = rung == 1 and ratio == 1.0 and task.prepared is not None and task.prepared.budget == budget
     draft = fold_conversation(
         task.request.messages,
         budget,
@@ -198,7 +202,7 @@ def _fold(task: Task, budget: Budget, *, ratio: float, rung: int) -> Attempt:
         rung=rung,
         summary=task.summary if rung < HIGHEST_RUNG else None,
         memory=task.request.memory,
-        prepared=task.source if is_first_fold else None,
+        prepared=task.prepared if is_first_fold else None,
     )
     window, prompt = budget.window, draft.cost + budget.fixed
     attempt = Attempt(b"", prompt, window, rung, ratio, draft, None, draft.steps)

@@ -250,7 +250,7 @@ def _lessons_of_suspect_bill(sent: Sent, bill: BilledPrompt) -> Learned:
     if last.suspicions < SUSPICIONS_BEFORE_WARNING:
         return Learned((seen,))
     warning = f"{TRUNCATED}; sent={sent.count.prompt}; read={bill.prompt}"
-    window = bills.window_like(bill.prompt)
+    window = bills.usual_window_for(bill.prompt)
     smaller = SmallerFold(
         upstream=sent.upstream, model=sent.model, scope=sent.scope, conversation=name,
         tokens=window, billed=bill.prompt, counted=sent.count.counted, sign=TRUNCATED,

@@ -54,7 +54,7 @@ def measure(state: Chosen, event: Counted) -> State:
     return Measured(state.life, replace(state.visit, task=event.task))
 
 
-def send_despite_fault(state: Chosen | Measured, event: Event) -> State:
+def send_despite_failure(state: Chosen | Measured, event: Event) -> State:
     return _send_unchanged(state.life, replace(state.visit, failed=True))
 
 

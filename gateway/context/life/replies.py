@@ -12,24 +12,30 @@ class StatedNumbers(msgspec.Struct, frozen=True):
     """A refusal's numbers in tokens, None when not stated; the shape of ``providers.record.Overflow``."""
 
     limit: int | None = None
+    """The window, or the largest prompt."""
     prompt: int | None = None
     completion: int | None = None
+    """The requested output."""
     total: int | None = None
+    """Prompt and requested output together, where only their sum is stated."""
     exact: bool = True
+    """False if ``prompt`` or ``total`` is only a bound (*at least N*). A bound decides no size."""
     excess: int | None = None
     """Tokens above the limit, when only the difference is stated."""
 
 
 class OutputLimit(msgspec.Struct, frozen=True):
-    """The upstream accepts the prompt but not the requested output; the largest output it states, in tokens."""
+    """The upstream accepts the prompt but not the requested output."""
 
     limit: int | None = None
+    """The largest output that it states, in tokens; some state the whole window instead."""
 
 
 class ThinkingRejected(msgspec.Struct, frozen=True):
     """The upstream rejects signed thinking of earlier answers: at its place, or everywhere."""
 
     limit: int | None = None
+    """Always None: each kind of numbers has a limit, so that the record of a call need not ask which kind it is."""
 
 
 Numbers = StatedNumbers | OutputLimit | ThinkingRejected

@@ -100,7 +100,7 @@ class Measured(msgspec.Struct, frozen=True):
     life: Life
     visit: Visit
 
-    def make_attempt(self) -> AttemptMade:
+    def make_first_attempt(self) -> AttemptMade:
         """Make the first attempt, and check whether it can fit at all. Slow for a long conversation."""
         task = self.visit.counted
         attempt = ladder.first_attempt(task)
@@ -134,7 +134,7 @@ class Refused(msgspec.Struct, frozen=True):
     reply: Reply
     refusal: Refusal
 
-    def lessons(self) -> tuple[Lesson, ...]:
+    def find_lessons(self) -> tuple[Lesson, ...]:
         """Return the lessons of the refusal. Slow for a long conversation."""
         numbers = self.refusal.numbers
         if not isinstance(numbers, StatedNumbers):
@@ -165,7 +165,7 @@ class Answered(msgspec.Struct, frozen=True):
         """Whether the answer is one of success, so that its bill can teach something."""
         return self.reply.status == 200 and not self.too_long
 
-    def lessons(self, bill: BilledPrompt | None) -> Learned:
+    def find_lessons(self, bill: BilledPrompt | None) -> Learned:
         """Return the lessons of a good answer to a counted request."""
         task = self.visit.task
         if task is None or self.life.mode == "off":
@@ -181,8 +181,8 @@ class TooLarge(msgspec.Struct, frozen=True):
     visit: Visit
     attempt: Attempt
 
-    def refusal(self) -> bytes:
-        """Return our refusal in the client's format, with sizes and the largest parts by place, without their text."""
+    def write_refusal(self) -> bytes:
+        """Write our own refusal in the client's format, with sizes and the largest parts by place, without their text."""
         task = self.visit.counted
         return task.request.format.refusal(self.attempt.window, self.attempt.prompt, task.reserve, largest_parts(task))
 
@@ -232,8 +232,9 @@ def largest_parts(task: Task) -> str:
     return ", ".join(f"{name}: {size} tokens" for size, name in sorted(parts, reverse=True)[:PARTS_NAMED])
 
 
-def fault_of(attempt: Attempt) -> str:
-    """Return the type of the exception because of which an attempt was not folded; empty without one."""
+def failure_in(attempt: Attempt) -> str:
+    """Return the type of our own exception because of which an attempt was not folded; empty without one. A *fault* is an upstream's:
+    see `FAULT_STATUSES`."""
     return next((step.detail for step in attempt.steps if step.stage == "failed"), "")
 
 

@@ -75,8 +75,8 @@ class Task(msgspec.Struct, frozen=True):
     scope: str = ""
     """The scope of the request's memory: a hash of the caller's credentials and the upstream."""
     summary: Summary | None = None
-    source: Source | None = None
-    """The source of the first fold, if it was made before the fold, to find a summary."""
+    prepared: Source | None = None
+    """The source of the first fold, if it was made before the fold, to find a summary. See `fold_conversation`."""
     error: float = 0.3
     """Relative error of a plain count."""
     has_upper_bounds: bool = False

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Final
 
-from gateway.context.read.line import CALL, MOST_LINE_CHARACTERS, Line, make
+from gateway.context.read.line import CALL, MOST_LINE_CHARACTERS, Line, make_line
 from gateway.context.read.records import explains_itself, parsed
 from gateway.context.read.words import IDENT, SYMBOL, Shape, Word, Words
 
@@ -20,7 +20,7 @@ def call_line(name: str, arguments: str, group: int, words: Words) -> Line:
     found = words(" ".join(_values(value)) if isinstance(value, dict) else arguments[:2000])
     if len(written) > MOST_LINE_CHARACTERS:
         written = f"{written[: MOST_LINE_CHARACTERS * 2 // 3]} … {written[-MOST_LINE_CHARACTERS // 3 :]}"
-    return make(f"{name}({written})", CALL, found, group, arguments=_naming_words(value, words))
+    return make_line(f"{name}({written})", CALL, found, group, arguments=_naming_words(value, words))
 
 
 def _naming_words(arguments: object, words: Words) -> tuple[Word, ...]:

@@ -23,7 +23,7 @@ def reports_error(line: str, error_words: Sequence[str] = _ERRORS) -> bool:
     return ("fail" in low or "erro" in low) and _FAILURE.search(low) is not None
 
 
-def errors_in(text: str) -> Sequence[str]:
+def error_words_in(text: str) -> Sequence[str]:
     """Return the error words in a whole text; its lines have no others. In a text with escapes all are possible."""
     low = text.lower()
     return _ERRORS if "\\u" in low else [error for error in _ERRORS if error in low]

@@ -79,7 +79,7 @@ class MessageLines(msgspec.Struct, frozen=True):
     """The name that the client gave to the speaker."""
 
 
-def make(  # noqa: PLR0917  # called for every line: keywords would cost
+def make_line(  # noqa: PLR0917  # called for every line: keywords would cost
     text: str,
     kind: LineKind,
     words: tuple[Word, ...],

@@ -15,7 +15,7 @@ from gateway.context.read.as_calls import SENT, calls_of, prose_of
 from gateway.context.read.as_said import parts_of
 from gateway.context.read.calls import call_line
 from gateway.context.read.cues import binding_points, sentence_of
-from gateway.context.read.errors import errors_in, reports_error
+from gateway.context.read.errors import error_words_in, reports_error
 from gateway.context.read.line import (
     FIRST_CALL,
     MOST_LINE_CHARACTERS,
@@ -25,7 +25,7 @@ from gateway.context.read.line import (
     SENTENCE,
     Line,
     head_and_tail,
-    make,
+    make_line,
     share_of_one_in,
 )
 from gateway.context.read.records import parsed, records
@@ -75,8 +75,8 @@ def bytes_of(lines: Sequence[Line]) -> int:
     )
 
 
-def facts(message: Message, memory: Memory | None = None) -> frozenset[str]:
-    """Return all facts in a message, as `Word.key`."""
+def word_keys(message: Message, memory: Memory | None = None) -> frozenset[str]:
+    """Return the keys (`Word.key`) of all words in the lines of a message. They are cached with an interned message."""
     known: MessageFacts[Line] = facts_of(message)
     if known.keys is None:
         known.keys = frozenset([word.key for line in read(message, memory) for word in line.words])
@@ -128,7 +128,7 @@ def _prose_lines(texts: Sequence[str], group: int, words: Words, *, user: bool) 
             points = binding_points(sentence) * share
             if share == 1.0:
                 wish_cues = wishes.wish_cues(sentence)
-        yield make(text, SENTENCE, words(text), group, share, binding=points, wish_cues=wish_cues)
+        yield make_line(text, SENTENCE, words(text), group, share, binding=points, wish_cues=wish_cues)
 
 
 _DECLARATION: Final = re.compile(
@@ -145,7 +145,7 @@ def _block_lines(part: pasted.Part, words: Words, *, user: bool, group: int) -> 
     rows = part.text.strip("\n").count("\n") + 1
     names = ", ".join(list(dict.fromkeys(_DECLARATION.findall(part.text)))[:MOST_DECLARED_NAMES])
     description = f"[{verb} {rows} rows{f' of {part.name}' if part.name else ''}{f': {names}' if names else ''}]"
-    yield make(description, SENTENCE, words(names), 1)  # without wish cues: the words are not the user's
+    yield make_line(description, SENTENCE, words(names), 1)  # without wish cues: the words are not the user's
     for line in _output_lines(part.text, words):
         yield replace(line, group=line.group + group * MOST_LINES)
 
@@ -157,10 +157,10 @@ def _result_lines(text: str, words: Words) -> Iterator[Line]:
         yield from _output_lines(text, words)
         return
     if value:
-        yield from records(value, errors_in(text), words)
+        yield from records(value, error_words_in(text), words)
     else:
         # An empty result says that nothing was found.
-        yield make(text, RECORD, (), 1)
+        yield make_line(text, RECORD, (), 1)
 
 
 _DIGITS: Final = re.compile(r"\d+")
@@ -177,10 +177,10 @@ def _output_lines(text: str, words: Words) -> Iterator[Line]:
     for shape in shapes:
         rows_of_shape[shape] = rows_of_shape.get(shape, 0) + 1
     share = share_of_one_in(len(rows))
-    errors = errors_in(text)
+    error_words = error_words_in(text)
     for number, (row, shape) in enumerate(zip(rows, shapes, strict=True), 1):
-        error = reports_error(row, errors)
-        yield make(row.strip(), OUTPUT, words(row), number, share / rows_of_shape[shape], error=error)
+        error = reports_error(row, error_words)
+        yield make_line(row.strip(), OUTPUT, words(row), number, share / rows_of_shape[shape], error=error)
 
 
 def _rows(lines: Iterable[str]) -> Iterator[str]:

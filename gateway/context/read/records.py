@@ -7,7 +7,7 @@ from typing import Any, Final
 import orjson
 
 from gateway.context.read.errors import reports_error
-from gateway.context.read.line import GAP, MOST_LINES, RECORD, Line, make, pieces, share_of_one_in
+from gateway.context.read.line import GAP, MOST_LINES, RECORD, Line, make_line, pieces, share_of_one_in
 from gateway.context.read.words import CODE, DATE, IDENT, NAME, SYMBOL, Shape, Word, Words
 from gateway.context.weights import IDENTIFIER_OF_RECORD
 from gateway.wire import exact_json
@@ -41,10 +41,10 @@ def parsed(text: str) -> object:
     return found
 
 
-def records(value: object, errors: Sequence[str], words: Words) -> Iterator[Line]:
+def records(value: object, error_words: Sequence[str], words: Words) -> Iterator[Line]:
     """Return the lines of a JSON value's records, in order. A line is one value, or some weak values.
 
-    ``errors`` are the error words in it.
+    ``error_words`` are the error words in it.
     """
     found = list(_flatten(value, "", "", 0))
     number = sum([len(scalars) for _, scalars in found])
@@ -52,7 +52,7 @@ def records(value: object, errors: Sequence[str], words: Words) -> Iterator[Line
     if number > MOST_LINES:
         found = _head_and_tail(found)
     for group, (label, scalars) in enumerate(found, 1):
-        yield from _lines(label, scalars, group, share, errors, words=words)
+        yield from _lines(label, scalars, group, share, error_words, words=words)
 
 
 def _head_and_tail(found: Sequence[_Record]) -> list[_Record]:
@@ -129,7 +129,13 @@ _MOMENT: Final = re.compile(r"(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d")
 
 
 def _lines(
-    label: str, scalars: Sequence[tuple[str, Any]], group: int, share: float, errors: Sequence[str], *, words: Words
+    label: str,
+    scalars: Sequence[tuple[str, Any]],
+    group: int,
+    share: float,
+    error_words: Sequence[str],
+    *,
+    words: Words,
 ) -> Iterator[Line]:
     """Yield the lines of one record: one for each value, in pieces if it is long, and short weak values joined."""
     texts = [item.strip() if type(item) is str else _text(item) for _, item in scalars]
@@ -143,7 +149,7 @@ def _lines(
         if not text:
             continue
         if key == NAME_OF_OUTER:
-            yield make(text, RECORD, value_words, group, 0.0, label)
+            yield make_line(text, RECORD, value_words, group, 0.0, label)
             continue
         only_identifier = shapes.count(IDENT) == 1 and not text.isdigit()
         bare = not key or explains_itself(key, shape, only_identifier=only_identifier)
@@ -153,20 +159,20 @@ def _lines(
             joined_words += value_words
             length += len(written) + 1
             if length >= JOINED_CHARACTERS:
-                yield make(" ".join(joined), RECORD, tuple(joined_words), group, share, label)
+                yield make_line(" ".join(joined), RECORD, tuple(joined_words), group, share, label)
                 joined, joined_words, length = [], [], 0
             continue
-        error = shape is None and len(text) >= LEAST_ERROR_CHARACTERS and reports_error(text, errors)
+        error = shape is None and len(text) >= LEAST_ERROR_CHARACTERS and reports_error(text, error_words)
         if len(text) <= MOST_VALUE_CHARACTERS:
             slot = f"{label}\0{identity}\0{key}" if key and identity and text != identity else ""
-            yield make(written, RECORD, value_words, group, share * _factor(shape, text), label, slot, error=error)
+            yield make_line(written, RECORD, value_words, group, share * _factor(shape, text), label, slot, error=error)
         else:
             for number, piece in enumerate(map(str.strip, pieces(written, MOST_VALUE_CHARACTERS))):
                 shown = f"{GAP}{piece}" if number else piece
-                piece_error = error and reports_error(piece, errors)
-                yield make(shown, RECORD, words(piece), group, share, label, error=piece_error)
+                piece_error = error and reports_error(piece, error_words)
+                yield make_line(shown, RECORD, words(piece), group, share, label, error=piece_error)
     if joined:
-        yield make(" ".join(joined), RECORD, tuple(joined_words), group, share, label)
+        yield make_line(" ".join(joined), RECORD, tuple(joined_words), group, share, label)
 
 
 def explains_itself(key: str, shape: Shape | None, *, only_identifier: bool) -> bool:

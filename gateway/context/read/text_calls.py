@@ -39,10 +39,21 @@ class Called(NamedTuple):
     """Whether these are certainly calls. A block of code may be meant for a reader."""
 
 
-_NAMES: Final = ("name", "tool", "tool_name", "action", "function", "command", "recipient_name")
-_ARGUMENTS: Final = ("arguments", "args", "parameters", "params", "action_input", "tool_input", "input", "kwargs")
-"""Members of a call in JSON, with the tool's name and with its arguments."""
-_THOUGHTS: Final = ("thought", "thoughts", "reasoning", "rationale")
+_NAME_MEMBERS: Final = ("name", "tool", "tool_name", "action", "function", "command", "recipient_name")
+"""Members of a call in JSON with the tool's name."""
+_ARGUMENT_MEMBERS: Final = (
+    "arguments",
+    "args",
+    "parameters",
+    "params",
+    "action_input",
+    "tool_input",
+    "input",
+    "kwargs",
+)
+"""Members of a call in JSON with its arguments."""
+_THOUGHT_MEMBERS: Final = ("thought", "thoughts", "reasoning", "rationale")
+"""Members in which an agent thinks: prose, beside a call in JSON."""
 _JSON_TAGS: Final = frozenset(
     {"action", "call", "function", "function_call", "function_calls", "tool", "tool_call", "tool_calls", "tool_use"}
 )
@@ -53,11 +64,12 @@ _SAID_TAGS: Final = frozenset(
     {"answer", "explanation", "message", "question", "reason", "response", "result", "summary", "thought"}
 )
 """Arguments in which the agent speaks: a report, or a question to the user."""
-_COMMANDS: Final = frozenset(
+_COMMAND_LANGUAGES: Final = frozenset(
     {"", "bash", "cmd", "console", "ipython", "powershell", "py", "python", "sh", "shell", "sql", "terminal", "zsh"}
 )
-_CALLS: Final = frozenset({"action", "json", "tool", "tool_call", "tool_code"})
-"""Languages of fenced blocks: those of programs and commands, and those of calls."""
+"""Languages of fenced blocks that are programs or commands, and so are calls."""
+_CALL_LANGUAGES: Final = frozenset({"action", "json", "tool", "tool_call", "tool_code"})
+"""Languages of fenced blocks that have a call in JSON."""
 
 _NAMED: Final = re.compile(r"""(?:=|name=)["']?([\w.:/-]{1,80})""")
 """The name in an opening tag, behind the element's own."""
@@ -94,7 +106,7 @@ def _json_alone(text: str) -> Called | None:
     """Read a message that is nothing but a call in JSON."""
     value = _object_in(text)
     call = _json_call(value)
-    said = [value[name] for name in _THOUGHTS if isinstance(value.get(name), str)]
+    said = [value[name] for name in _THOUGHT_MEMBERS if isinstance(value.get(name), str)]
     return Called("\n".join(said), (call,), certain=True) if call else None
 
 
@@ -111,8 +123,8 @@ def _object_in(text: str) -> Mapping[str, Any]:
 def _json_call(value: Mapping[str, Any]) -> TextCall | None:
     """Return the call in a JSON object; None if it has none."""
     inner = next((value[key] for key in ("command", "function", "action") if isinstance(value.get(key), dict)), value)
-    name = next((inner[key] for key in _NAMES if isinstance(inner.get(key), str)), "")
-    given = next((inner[key] for key in _ARGUMENTS if key in inner), None)
+    name = next((inner[key] for key in _NAME_MEMBERS if isinstance(inner.get(key), str)), "")
+    given = next((inner[key] for key in _ARGUMENT_MEMBERS if key in inner), None)
     if not name or (given is None and inner is value):
         return None
     return TextCall(name, given if isinstance(given, str) else _as_json(given or {}))
@@ -213,10 +225,10 @@ def _fenced(text: str) -> Called | None:
         opened = _LANGUAGE.match(block)
         language = opened["language"].lower() if opened else ""
         inner = block[opened.end() :].strip() if opened else block.strip()
-        call = _json_call(_object_in(inner)) if language in _CALLS else None
-        if call is None and inner and (language in _COMMANDS or language.startswith(("tool", "mswea"))):
+        call = _json_call(_object_in(inner)) if language in _CALL_LANGUAGES else None
+        if call is None and inner and (language in _COMMAND_LANGUAGES or language.startswith(("tool", "mswea"))):
             call = TextCall(language or "shell", _as_json({"code": inner}))
         calls += [call] if call else []
         prose += [] if call else [block]
-        certain = certain or (call is not None and language in _CALLS)
+        certain = certain or (call is not None and language in _CALL_LANGUAGES)
     return _called(prose, calls, certain=certain)

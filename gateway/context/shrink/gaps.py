@@ -13,6 +13,9 @@ LEAST_FILLED: Final = 0.96
 FILL_GOAL: Final = 0.99
 """Share of its allowed tokens at which the next try aims after a text was cut too short."""
 
+MOST_OF_LAST_TRY: Final = 0.97
+"""Share of the last try that the next one may have after a form was too long. Chosen: each try is a little smaller, so that the search ends."""
+
 _MARKER_END: Final = " characters cut ...]"
 
 _MARKER: Final = re.compile(r"\[\.\.\. (\d{1,12}) characters cut \.\.\.\]")

@@ -8,7 +8,7 @@ from typing import Any, Final
 import orjson
 
 from gateway.context.count.counter import CountText
-from gateway.context.shrink.gaps import FILL_GOAL, LEAST_FILLED, character_boundary, gap_size, marker
+from gateway.context.shrink.gaps import FILL_GOAL, LEAST_FILLED, MOST_OF_LAST_TRY, character_boundary, gap_size, marker
 from gateway.wire import exact_json
 
 CHARACTERS_PER_MEMBER: Final = 50
@@ -54,7 +54,7 @@ def shrink_json(text: str, tokens: int, size: int, count: CountText) -> str | No
         if form_size <= tokens:
             characters = characters * FILL_GOAL * tokens / form_size
         else:
-            characters = min(characters, len(form)) * min(tokens / form_size, 0.97)
+            characters = min(characters, len(form)) * min(tokens / form_size, MOST_OF_LAST_TRY)
     if best is None:
         form = _form(value, 1.0)
         best = form if count(form) <= tokens else None

@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 
 from gateway.context.count.counter import CountText
-from gateway.context.read.errors import errors_in, reports_error
+from gateway.context.read.errors import error_words_in, reports_error
 from gateway.context.read.words import lexicon_of
-from gateway.context.shrink.gaps import FILL_GOAL, LEAST_FILLED, character_boundary, gap_size, marker
+from gateway.context.shrink.gaps import FILL_GOAL, LEAST_FILLED, MOST_OF_LAST_TRY, character_boundary, gap_size, marker
 from gateway.context.shrink.json_value import shrink_json
 
 HEAD_SHARE: Final = 0.35
@@ -34,6 +34,12 @@ LEAST_GOAL_TOKENS: Final = 4
 
 MOST_TRIES: Final = 6
 """Most shortened texts that are made and counted. Chosen: nearly all fit after three."""
+
+MOST_OF_FIRST_TRY: Final = 0.9
+"""Share of the last try that the next one may have while no text has fitted. Chosen smaller than `MOST_OF_LAST_TRY`: first some text must fit."""
+
+MOST_GROWTH: Final = 2.0
+"""Factor by which the next try may be longer than the last one. Chosen: a very short text says little about the whole."""
 
 _LONGEST_ROW: Final = 400
 """Characters. A longer row is split. Chosen: about five lines on a screen."""
@@ -70,10 +76,9 @@ def shrink_text(
             break
         # The kept part has other tokens per character than the whole, so the goal is corrected by the result.
         if shorter_size <= tokens:
-            goal *= min(FILL_GOAL * tokens / shorter_size, 2.0)
+            goal *= min(FILL_GOAL * tokens / shorter_size, MOST_GROWTH)
         else:
-            # At least a little smaller than before, so that the search ends.
-            goal *= min(0.97 if best else 0.9, tokens / shorter_size)
+            goal *= min(MOST_OF_LAST_TRY if best else MOST_OF_FIRST_TRY, tokens / shorter_size)
     if best:
         return best
     marker_alone = marker(len(text))
@@ -157,15 +162,15 @@ def _relevant_rows(text: str, rows: Sequence[_Row], question_words: frozenset[st
     """Return the rows that report errors or have words of the question."""
     if not rows:
         return []  # nothing is searched: the text may have 60 MB
-    errors, words = errors_in(text), lexicon_of(None)
-    has_error = reports_error(text, errors)
+    error_words, words = error_words_in(text), lexicon_of(None)
+    has_error = reports_error(text, error_words)
     if not question_words and not has_error:
         return []
     relevant: list[_RelevantRow] = []
     for row in rows:
         line = text[row.start : row.end]
         keys = question_words.intersection([word.key for word in words(line)]) if question_words else question_words
-        is_error = has_error and reports_error(line, errors)
+        is_error = has_error and reports_error(line, error_words)
         if keys or is_error:
             relevant.append(_RelevantRow(row, keys, is_error))
     return relevant

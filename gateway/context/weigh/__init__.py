@@ -3,7 +3,7 @@
 - `line_pool`: all lines of a folded part, with what is known of each. It uses the other files.
 - `worth`: what each line is worth. `use`: how its facts were used before. `envelope`: what back ends write around every answer.
 - `tally`: where each word is: in the user's sentences, in calls, in results.
-- `statements`: sentences with a value. `changes`: those that newer ones have replaced.
+- `statements`: sentences with a value. `replaced_statements`: those that newer ones have replaced.
 - `standing_wishes`: wishes of the user that hold. `revocations`: which later sentences may revoke one.
 - `folded_lines`: the lines, as the searches in these files see them.
 - `speakers`: whose words answer a question.

@@ -18,7 +18,7 @@ class FoldedLines(Protocol):
     first_user_message: int
 
     @property
-    def order(self) -> Sequence[int]: ...
+    def message_order(self) -> Sequence[int]: ...
     @property
     def rank(self) -> Mapping[int, int]: ...
     @property
@@ -51,5 +51,5 @@ def sentences_of(pool: FoldedLines, reading: MessageLines) -> Iterator[tuple[int
 def reply_to(pool: FoldedLines, message: int) -> MessageLines | None:
     """Return the assistant's message right after a message; None if another one follows, or none."""
     rank = pool.rank[message] + 1
-    after = pool.readings[pool.order[rank]] if rank < len(pool.order) else None
+    after = pool.readings[pool.message_order[rank]] if rank < len(pool.message_order) else None
     return after if after is not None and after.role == "assistant" else None

@@ -7,11 +7,11 @@ from math import log
 from sys import getsizeof
 from typing import Any, Final, TypeVar
 
-from gateway.context.cut.shares import AUTONOMOUS_RESULTS
+from gateway.context.cut.calling import AUTONOMOUS_RESULTS
 from gateway.context.read.line import CALL, RECORD, SENTENCE, MessageLines
 from gateway.context.read.words import Word
-from gateway.context.weigh.changes import replaced_positions
 from gateway.context.weigh.envelope import envelope_of
+from gateway.context.weigh.replaced_statements import replaced_positions
 from gateway.context.weigh.speakers import Dialogue, dialogue_of, is_told_by_assistant
 from gateway.context.weigh.standing_wishes import StandingWishes, standing_wishes
 from gateway.context.weigh.tally import Tally, tally
@@ -116,7 +116,7 @@ class LinePool:
         """Return by fact the words that spell it."""
         return self.tally.spellings
 
-    def count(self, key: str) -> int:
+    def lines_with(self, key: str) -> int:
         """Return the number of lines with a fact."""
         return sum([self.tally.lines[word] for word in self.spellings.get(key, ())])
 
@@ -177,14 +177,14 @@ class LinePool:
         return found
 
     @cached_property
-    def order(self) -> list[int]:
-        """Return the messages that have lines, in order."""
+    def message_order(self) -> list[int]:
+        """Return the indices of the messages that have lines, in their order. The index in this list is a message's *rank*."""
         return list(self.positions)
 
     @cached_property
     def rank(self) -> dict[int, int]:
-        """Return by message its index in `order`."""
-        return {index: rank for rank, index in enumerate(self.order)}
+        """Return by message its index in `message_order`."""
+        return {index: rank for rank, index in enumerate(self.message_order)}
 
     @cached_property
     def has_calls(self) -> bool:
@@ -309,7 +309,7 @@ class LinePool:
     @cached_property
     def replaced(self) -> frozenset[int]:
         """Return the positions of the lines whose value a newer line replaces: the same field of the same record, or a statement of the user
-        (`changes`)."""
+        (`replaced_statements`)."""
         seen: set[str] = set()
         old: set[int] = set()
         for position in range(len(self.lines) - 1, -1, -1):

@@ -15,7 +15,7 @@ from gateway.context.weigh.statements import describing_words, is_statement
 
 Key = TypeVar("Key")
 
-_REFERRING_SHAPES: Final = frozenset({IDENT, CODE, SYMBOL})
+_IDENTIFYING_SHAPES: Final = frozenset({IDENT, CODE, SYMBOL})
 """Shapes of words that name one thing. Dates and numbers are equal by chance."""
 _SPEAKERS: Final = frozenset({"user", "assistant"})
 _MOST_CHANGED_SHARE: Final = 1 / 2
@@ -157,24 +157,24 @@ def _count(readings: Collection[MessageLines]) -> Counts:
         Counter(joined(arguments)),
         Counter(joined(in_results)),
         Counter(joined(in_blocks)),
-        Counter(joined([_referring(reading) for reading in readings if reading.tool])),
-        Counter(joined([_fields(reading) for reading in readings if reading.tool])),
+        Counter(joined([_identifiers_in_records(reading) for reading in readings if reading.tool])),
+        Counter(joined([_fields_in_records(reading) for reading in readings if reading.tool])),
         Counter(joined(statements)),
     )
 
 
-def _referring(reading: MessageLines) -> set[str]:
+def _identifiers_in_records(reading: MessageLines) -> set[str]:
     """Return the identifiers in the records of a result."""
     return {
         word.key
         for line in reading.lines
         if line.kind is RECORD
         for word in line.words
-        if word.shape in _REFERRING_SHAPES
+        if word.shape in _IDENTIFYING_SHAPES
     }
 
 
-def _fields(reading: MessageLines) -> set[tuple[Field, str]]:
+def _fields_in_records(reading: MessageLines) -> set[tuple[Field, str]]:
     """Return the fields in the records of a result, each with the result's tool. A value that names the whole result (*id*) is in no
     field."""
     tool = reading.tool.partition("(")[0]

@@ -29,9 +29,9 @@ class QuotesToFill(msgspec.Struct, frozen=True):
     hidden: Collection[int]
     """Positions of the lines that may not be quoted."""
 
-    def with_facts(self, found: list[int], known: frozenset[str], most_tokens: float) -> list[int]:
-        """Add the calls and records with the most new facts: facts that are not ``known``. They take at most ``most_tokens``."""
-        left = int(min(self.most_tokens - self._size(found), most_tokens))
+    def with_facts(self, found: list[int], known: frozenset[str], fact_tokens: float) -> list[int]:
+        """Add the calls and records with the most new facts: facts that are not ``known``. They take at most ``fact_tokens``."""
+        left = int(min(self._left(found), fact_tokens))
         if left < LEAST_FILL_TOKENS or not self.pool.has_calls:
             return found
         in_quotes, envelope = set(found), self.pool.envelope
@@ -45,7 +45,7 @@ class QuotesToFill(msgspec.Struct, frozen=True):
         }
         if not candidates:
             return found
-        return sorted({*found, *digest.choose(self.pool, left, self.count, known=known, for_quotes=candidates)})
+        return sorted({*found, *digest.choose_for_quotes(self.pool, left, self.count, candidates, known=known)})
 
     def with_less_relevant(
         self, found: list[int], scores: Mapping[Passage, float], *, only_talk: bool = False
@@ -55,20 +55,12 @@ class QuotesToFill(msgspec.Struct, frozen=True):
         With ``only_talk``, only what people say is added. If the folded part has many calls, it is a small part of all, and records
         have more words of the question.
         """
-        left = self.most_tokens - self._size(found)
-        if left < LEAST_FILL_TOKENS:
-            return found
-        hidden = {*self.hidden, *found}
-        if only_talk:
-            hidden.update([at for at, line in enumerate(self.pool.lines) if line.kind is not SENTENCE])
-        return sorted({*found, *recall.choose(self.pool, scores, left, self.count, hidden, reach=recall.Reach.ALL)})
+        no_talk = [at for at, line in enumerate(self.pool.lines) if line.kind is not SENTENCE] if only_talk else ()
+        return self._with_passages(found, scores, no_talk)
 
     def with_rest_of_messages(self, found: list[int], scores: Mapping[Passage, float]) -> list[int]:
         """Add the other passages of the messages that have relevant passages, those of the most relevant message first. A list in a
         page often has the words of the question only above it."""
-        left = self.most_tokens - self._size(found)
-        if left < LEAST_FILL_TOKENS:
-            return found
         is_quoted = set(found)
         best: dict[int, float] = {}
         for passage, score in scores.items():
@@ -76,15 +68,24 @@ class QuotesToFill(msgspec.Struct, frozen=True):
                 message = self.pool.message_of[passage.start]
                 best[message] = max(score, best.get(message, 0.0))
         by_message = {passage: score for message, score in best.items() for passage in self.pool.passages(message)}
-        hidden = {*self.hidden, *found}
-        return sorted({*found, *recall.choose(self.pool, by_message, left, self.count, hidden, reach=recall.Reach.ALL)})
+        return self._with_passages(found, by_message)
+
+    def _with_passages(
+        self, found: list[int], scores: Mapping[Passage, float], hidden: Collection[int] = ()
+    ) -> list[int]:
+        """Add passages, those with the highest scores first, without the lines that are found or ``hidden``."""
+        left = self._left(found)
+        if left < LEAST_FILL_TOKENS:
+            return found
+        skipped = {*self.hidden, *found, *hidden}
+        return sorted({*found, *recall.choose(self.pool, scores, left, self.count, skipped, reach=recall.Reach.ALL)})
 
     def with_wishes(self, found: list[int], in_note: Collection[int]) -> list[int]:
         """Add the standing wishes that are neither in the note nor in the quotes.
 
         Sentences that probably revoke a shown wish come first. A wish does not come without such a sentence.
         """
-        left = float(self.most_tokens - self._size(found))
+        left = float(self._left(found))
         shown = {*found, *in_note}
         added: list[int] = []
         revocations, kept = self.pool.wishes.revocations, {*shown, *self.hidden}
@@ -103,7 +104,7 @@ class QuotesToFill(msgspec.Struct, frozen=True):
     def with_newest(self, found: list[int]) -> list[int]:
         """Add lines of any kind, those of the newest message first, each message from its beginning on."""
         for _ in range(3):  # the estimate is corrected by the count
-            left = float(self.most_tokens - self._size(found))
+            left = float(self._left(found))
             if left < LEAST_FILL_TOKENS:
                 break
             added: list[int] = []
@@ -131,12 +132,16 @@ class QuotesToFill(msgspec.Struct, frozen=True):
 
     def _newest(self, not_wanted: Collection[int]) -> Iterator[tuple[int, float]]:
         """Yield lines and their approximate tokens, those of the newest message first."""
-        for message in reversed(self.pool.order):
+        for message in reversed(self.pool.message_order):
             speaker = recall.ROW_OPENING_TOKENS
             for position in self.pool.positions[message]:
                 if position not in not_wanted and position not in self.pool.outdated:
                     yield position, self.pool.lines[position].size + 1 + speaker
                     speaker = 0.0
+
+    def _left(self, found: list[int]) -> int:
+        """Return the tokens that are left beside quotes with these lines."""
+        return self.most_tokens - self._size(found)
 
     def _size(self, found: list[int]) -> int:
         """Return the tokens of quotes with these lines."""

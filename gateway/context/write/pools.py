@@ -10,9 +10,9 @@ from gateway.context.weigh.line_pool import LinePool
 from gateway.context.write.readings import (
     FULLY_READ_CHARACTERS,
     USER_READ_CHARACTERS,
+    number_skimmed,
     reading_of,
     readings_of_notes,
-    skimmed_messages,
 )
 from gateway.wire.facts import Interned
 from gateway.wire.memory import Memory
@@ -34,8 +34,8 @@ _Origin = tuple[Message, Message | None, ReadMessage]
 """A message, the one with its call, and how it was read. A reading of the same is the same."""
 
 
-class _Kept(NamedTuple):
-    """A remembered pool."""
+class _CachedPool(NamedTuple):
+    """A pool in the memory, with what it was made of."""
 
     pool: LinePool
     origins: Mapping[int, _Origin]
@@ -53,7 +53,7 @@ def pool_of(source: Source, folded: Sequence[int], read_in_full: frozenset[int] 
     # A message that was seen before is the same object.
     ids = tuple(map(id, folded_messages)), tuple(map(id, callers_of_results))
     key = ("pool", *ids, tuple(folded), first_question, source.earlier_notes, read_in_full)
-    cached: _Kept | None = source.memory.get(key)
+    cached: _CachedPool | None = source.memory.get(key)
     if cached is not None:
         return cached.pool
     earlier = _newest_pool(source)
@@ -64,7 +64,7 @@ def pool_of(source: Source, folded: Sequence[int], read_in_full: frozenset[int] 
         known = earlier.pool.readings.get(index) if earlier and earlier.origins.get(index) == origin else None
         readings.append(known or reading_of(source, index, read))
     pool = LinePool(readings, first_question, earlier.pool.tally if earlier is not None else None)
-    _, entry = source.memory.put(key, _Kept(pool, origins), bytes_of(pool) + POOL_MESSAGE_BYTES * len(origins))
+    _, entry = source.memory.put(key, _CachedPool(pool, origins), bytes_of(pool) + POOL_MESSAGE_BYTES * len(origins))
     pool.add_bytes = entry.grow
     if (name := _newest_pool_name(source)) is not None:
         source.memory.put(name, key, POOL_KEY_BYTES)
@@ -73,8 +73,8 @@ def pool_of(source: Source, folded: Sequence[int], read_in_full: frozenset[int] 
 
 def _ways_to_read(source: Source, folded: Sequence[int], read_in_full: frozenset[int]) -> Iterator[ReadMessage]:
     """Yield how each folded message is read: old ones are skimmed, very old ones even if they are the user's."""
-    skimmed = skimmed_messages(source.messages, folded, FULLY_READ_CHARACTERS)
-    skimmed_even_of_user = skimmed_messages(source.messages, folded, USER_READ_CHARACTERS)
+    skimmed = number_skimmed(source.messages, folded, FULLY_READ_CHARACTERS)
+    skimmed_even_of_user = number_skimmed(source.messages, folded, USER_READ_CHARACTERS)
     for number, index in enumerate(folded):
         if number >= skimmed or index in read_in_full:
             yield lines.read
@@ -82,7 +82,7 @@ def _ways_to_read(source: Source, folded: Sequence[int], read_in_full: frozenset
             yield lines.skim_unless_user if number >= skimmed_even_of_user else lines.skim
 
 
-def _newest_pool(source: Source) -> _Kept | None:
+def _newest_pool(source: Source) -> _CachedPool | None:
     """Return this conversation's newest pool; None when it is not remembered."""
     name = _newest_pool_name(source)
     key = source.memory.get(name) if name is not None else None

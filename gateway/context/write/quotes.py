@@ -36,7 +36,7 @@ def quotes_of(search: Search, ask: Ask, kept: Mapping[int, Message], left: int) 
     if not layout.questions or source.rung.newest_only or not source.policy.recall_share:
         return {}
     earlier = _earlier_quotes(search, kept) if layout.cut_at_question.first_kept and not layout.set_aside else {}
-    current = _current_quote(search, ask, kept, earlier, left)
+    current = _current_quotes(search, ask, kept, earlier, left)
     if _tokens_of(earlier) + current.tokens > left:
         earlier = {}
     return {**earlier, layout.question[0]: current} if current.lines else earlier
@@ -58,19 +58,19 @@ def _earlier_quotes(search: Search, kept: Mapping[int, Message]) -> dict[int, Qu
             continue
         layout = replace(search.layout, cut_at_question=cut)
         text = question_text(search.source, indices)
-        most = _share(text, layout, spent)
+        most = _tokens_kept_free(text, layout, spent)
         # A request had more quotes or none.
         if most < LEAST_SEARCH_TOKENS or Ask(text, layout).gets_all_or_nothing:
             continue
         searched += 1
-        quote = replace(search, layout=layout).find(Query(text, most, _lines_of(quotes)))
-        if quote.lines and spent + quote.tokens <= stays:
-            quotes[indices[0]] = quote
-            spent += quote.tokens
+        found = replace(search, layout=layout).find(Query(text, most, _lines_of(quotes)))
+        if found.lines and spent + found.tokens <= stays:
+            quotes[indices[0]] = found
+            spent += found.tokens
     return quotes
 
 
-def _current_quote(
+def _current_quotes(
     search: Search, ask: Ask, kept: Mapping[int, Message], earlier: Mapping[int, Quotes], left: int
 ) -> Quotes:
     """Return the quotes for the current question. It shares ``left`` tokens with ``earlier`` quotes.
@@ -92,9 +92,9 @@ def _current_quote(
         )
         return search.find_and_fill(query, kept) if tokens >= LEAST_SEARCH_TOKENS else NO_QUOTES
     if allowed.free_tokens:
-        quote = search.find(Query(without_frame(ask.searched), tokens, quoted_before, certain=True))
-        if quote.lines:
-            return quote
+        found = search.find(Query(without_frame(ask.searched), tokens, quoted_before, certain=True))
+        if found.lines:
+            return found
     if ask.gets_all_or_nothing or not search.layout.cut_at_question.first_kept:
         return NO_QUOTES
     few = _few_tokens(ask, spent, free)
@@ -104,7 +104,7 @@ def _current_quote(
 def _few_tokens(ask: Ask, spent: int, free: int) -> int:
     """Return the tokens of quotes for a message without an allowance. A question gets more if the folded part is so long that the digest
     says little of it."""
-    few = _share(ask.text, ask.layout, spent)
+    few = _tokens_kept_free(ask.text, ask.layout, spent)
     if ask.kind is Kind.QUESTION and ask.of_long_history:
         return max(few, min(ask.layout.room.quote_tokens - spent, free))
     return few
@@ -126,8 +126,8 @@ def _beside_steps(search: Search, kept: Mapping[int, Message], free: int, ask: A
     return tokens
 
 
-def _share(text: str, layout: Layout, spent: int) -> int:
-    """Return the tokens of quotes for a message; earlier messages have ``spent`` so many.
+def _tokens_kept_free(text: str, layout: Layout, spent: int) -> int:
+    """Return the part for a message of the tokens that the cut has kept free for quotes; quotes of earlier messages have ``spent`` so many.
 
     A message that asks nothing gets a part of them. In an agent's conversation it gets none, and a question gets half of the
     rest, so that later questions get some.
@@ -139,8 +139,8 @@ def _share(text: str, layout: Layout, spent: int) -> int:
 
 
 def _tokens_of(quotes: Mapping[int, Quotes]) -> int:
-    return sum([quote.tokens for quote in quotes.values()])
+    return sum([each.tokens for each in quotes.values()])
 
 
 def _lines_of(quotes: Mapping[int, Quotes]) -> frozenset[LineKey]:
-    return frozenset[LineKey]().union(*[quote.lines for quote in quotes.values()])
+    return frozenset[LineKey]().union(*[each.lines for each in quotes.values()])

@@ -29,8 +29,8 @@ _SPEAKER: Final = re.compile(rf"(user|assistant)(?: \(({_NAME.pattern})\))?: ")
 """The beginning of a row in a note: a role and, in a group, a name."""
 
 
-def skimmed_messages(messages: Sequence[Message], folded: Sequence[int], characters: int) -> int:
-    """Return the number of folded messages that are before the last ``characters`` of text. They are only skimmed, so that the
+def number_skimmed(messages: Sequence[Message], folded: Sequence[int], characters: int) -> int:
+    """Return how many of the folded messages, from the first on, are before the last ``characters`` of text. They are only skimmed, so that the
     time stays bounded."""
     left = characters
     for number in range(len(folded) - 1, -1, -1):
@@ -42,8 +42,10 @@ def skimmed_messages(messages: Sequence[Message], folded: Sequence[int], charact
     return 0
 
 
-def most_relevant(source: Source, indices: Sequence[int], query: str, pinned_words: Collection[str] = ()) -> list[int]:
-    """Return which of these messages are relevant to a question by their texts, the most relevant first. ``pinned_words`` are the words of
+def messages_by_relevance(
+    source: Source, indices: Sequence[int], query: str, pinned_words: Collection[str] = ()
+) -> list[int]:
+    """Return those of these messages that are relevant to a question by their texts, the most relevant first. ``pinned_words`` are the words of
     pinned messages, which count less."""
     texts = [text_of(source.messages[index]) for index in indices]
     roles = [str(source.messages[index].get("role")) for index in indices]

@@ -16,7 +16,7 @@ from gateway.context.write.asked import Ask, tokens_before_digest
 from gateway.context.write.pools import pool_of
 from gateway.context.write.quotes import quotes_of
 from gateway.context.write.search import Search, line_keys, positions_of, words_of_pinned
-from gateway.context.write.set_aside import digest_beside_quotes
+from gateway.context.write.set_aside import digest_tokens_beside_quotes
 from gateway.wire.message import PINNED_ROLES, Message
 
 BRIEF_HEAD_TOKENS: Final = 200
@@ -58,10 +58,10 @@ class Note(NamedTuple):
 def replacement_of(source: Source, ask: Ask, kept: Mapping[int, Message], spare: int = 0) -> Replacement:
     """Write the note and the quotes for a layout and its question, in the room that the kept messages leave, less ``spare`` tokens."""
     layout = ask.layout
-    left = source.budget.room - sum(map(source.cost, kept.values())) - _overhead(source, kept) - spare
+    left = source.budget.room - sum(map(source.cost, kept.values())) - _tokens_around_note(source, kept) - spare
     pool = pool_of(source, layout.folded)
     size = _digest_tokens(source, ask, left)
-    note = _with_summary(source, layout, pool, size, left) or _digest(source, pool, 0, size)
+    note = _summary_note(source, layout, pool, size, left) or _digest_note(source, pool, 0, size)
     left -= source.counter.text(note.text)
     in_note = note.lines
     if layout.set_aside:
@@ -69,8 +69,8 @@ def replacement_of(source: Source, ask: Ask, kept: Mapping[int, Message], spare:
         pool = pool_of(source, layout.left_out)
         in_note = positions_of(pool, note_lines)
     quoted = quotes_of(Search(source, layout, pool, in_note), ask, kept, left)
-    quotes = {index: quote.text for index, quote in quoted.items()}
-    lines = [line for quote in quoted.values() for line in quote.lines]
+    quotes = {index: each.text for index, each in quoted.items()}
+    lines = [line for each in quoted.values() for line in each.lines]
     return Replacement(note.text, quotes, pool, in_note, positions_of(pool, lines), len(lines), note.stage)
 
 
@@ -86,10 +86,10 @@ def _digest_tokens(source: Source, ask: Ask, left: int) -> int:
         for_question = tokens_before_digest(ask)
         kept_free = max(layout.cut.quote_tokens, layout.cut_at_question.quote_tokens)
         size = min(size, left - for_question) if for_question else max(size, left - kept_free)
-    return digest_beside_quotes(source, ask, size, left)
+    return digest_tokens_beside_quotes(source, ask, size, left)
 
 
-def _overhead(source: Source, kept: Mapping[int, Message]) -> int:
+def _tokens_around_note(source: Source, kept: Mapping[int, Message]) -> int:
     """Return the tokens of a note besides its text: of an empty row before the user's words, or of its own message."""
     first = next((index for index in sorted(kept) if kept[index].get("role") not in PINNED_ROLES), None)
     opening = kept[first] if first is not None else {}
@@ -97,14 +97,14 @@ def _overhead(source: Source, kept: Mapping[int, Message]) -> int:
     return frames.joint_tokens(source.counter.text) if is_joined else OWN_MESSAGE_TOKENS
 
 
-def _digest(source: Source, pool: LinePool, skipped: int, size: int) -> Note:
-    """Return the digest of a pool in ``size`` tokens, or a bare notice when there is no room.
+def _digest_note(source: Source, pool: LinePool, skipped: int, size: int) -> Note:
+    """Return a note with the digest of a pool in ``size`` tokens, or a bare notice when there is no room.
 
     The pool may be the last part of a larger one: ``skipped`` is the number of lines before this part. The positions of the note's
     lines are those in the larger pool.
     """
     count = source.counter.text
-    head = frames.HEAD if size >= BRIEF_HEAD_TOKENS else frames.BRIEF
+    head = frames.HEAD if size >= BRIEF_HEAD_TOKENS else frames.BRIEF_HEAD
     size -= frames.frame_tokens(head, count)
     if not pool.lines or size < LEAST_ROWS_TOKENS:
         return Note(frames.CUT)
@@ -120,9 +120,9 @@ def _digest(source: Source, pool: LinePool, skipped: int, size: int) -> Note:
     return Note(frames.framed(head, text), frozenset([position + skipped for position in positions]), "digest")
 
 
-def _with_summary(source: Source, layout: Layout, pool: LinePool, size: int, left: int) -> Note | None:
-    """Return the summary, and a digest of the folded part that it does not cover. None without a summary, or if it does
-    not fit ``left`` tokens or covers messages that are kept."""
+def _summary_note(source: Source, layout: Layout, pool: LinePool, size: int, left: int) -> Note | None:
+    """Return a note with the summary, and with a digest of the folded part that it does not cover. Both have ``size`` tokens if the summary
+    leaves some for a digest. None without a summary, or if it does not fit ``left`` tokens or covers messages that are kept."""
     summary = source.summary
     if summary is None or not summary.text.strip() or source.rung.newest_only:
         return None
@@ -138,7 +138,7 @@ def _with_summary(source: Source, layout: Layout, pool: LinePool, size: int, lef
     summary_rows = frozenset(map(str.strip, text.split("\n")))
     notes = "\n".join(row for row in source.earlier_notes.split("\n") if row.strip() not in summary_rows)
     later = pool_of(replace(source, earlier_notes=notes), [index for index in layout.folded if index >= summary.covers])
-    rest = _digest(source, later, len(pool.lines) - len(later.lines), size - summary_tokens)
+    rest = _digest_note(source, later, len(pool.lines) - len(later.lines), size - summary_tokens)
     if rest.stage != "digest":
         return Note(text, stage="summary")
     return Note(f"{text}\n\n{rest.text}", rest.lines, "summary")

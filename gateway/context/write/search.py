@@ -20,10 +20,10 @@ from gateway.context.write.fill import QuotesToFill
 from gateway.context.write.pools import pool_of
 from gateway.context.write.readings import (
     FULLY_READ_CHARACTERS,
-    most_relevant,
+    messages_by_relevance,
+    number_skimmed,
     reading_of,
     readings_of_notes,
-    skimmed_messages,
 )
 from gateway.wire.message import RESULT_ROLES, Message, text_of
 
@@ -160,7 +160,7 @@ class Search(msgspec.Struct, frozen=True):
 
 def by_meaning(source: Source) -> bool:
     """Return whether passages are also searched by meaning: the operator wants it, and the vectors are installed."""
-    return source.policy.semantic and embedding.load() is not None
+    return nearness_of(source) is not None
 
 
 def nearness_of(source: Source) -> recall.Nearness | None:
@@ -172,7 +172,7 @@ def nearness_of(source: Source) -> recall.Nearness | None:
 def words_of_pinned(source: Source) -> frozenset[str]:
     """Return the keys of the words in pinned messages."""
     pinned = source.structure.pinned
-    return frozenset().union(*[lines.facts(source.messages[index], source.memory) for index in pinned])
+    return frozenset().union(*[lines.word_keys(source.messages[index], source.memory) for index in pinned])
 
 
 def line_keys(pool: LinePool, positions: Iterable[int]) -> frozenset[LineKey]:
@@ -231,12 +231,12 @@ def _pool_to_search(
     """Return the pool to search: ``pool``, if all its messages are read in full. If its old part is only skimmed, return a pool that
     has the most relevant old messages read in full, and no other old ones."""
     folded = layout.left_out
-    skimmed = skimmed_messages(source.messages, folded, FULLY_READ_CHARACTERS)
+    skimmed = number_skimmed(source.messages, folded, FULLY_READ_CHARACTERS)
     if not skimmed:
         return pool
     left = OLD_CHARACTERS
     old: list[MessageLines] = []
-    for index in most_relevant(source, folded[:skimmed], query, pinned_words):
+    for index in messages_by_relevance(source, folded[:skimmed], query, pinned_words):
         left -= len(text_of(source.messages[index]))
         if left <= 0:
             break

@@ -17,7 +17,7 @@ from gateway.context.cut.layout import Layout
 from gateway.context.cut.source import Source
 from gateway.context.cut.units import USER, Cut, Unit, newest_question
 from gateway.context.write.asked import Ask, set_aside_tokens
-from gateway.context.write.readings import FULLY_READ_CHARACTERS, most_relevant, skimmed_messages
+from gateway.context.write.readings import FULLY_READ_CHARACTERS, messages_by_relevance, number_skimmed
 from gateway.wire.message import media_parts
 
 MOST_REREAD: Final = 1.0
@@ -99,24 +99,24 @@ def _has_media(source: Source, index: int) -> bool:
     return any(True for _ in media_parts(source.messages[index]))
 
 
-def digest_beside_quotes(source: Source, ask: Ask, digest: int, left: int) -> int:
-    """Return the tokens of a digest that shares ``left`` tokens with quotes: ``digest``, or fewer if the question is about the part
+def digest_tokens_beside_quotes(source: Source, ask: Ask, wanted: int, left: int) -> int:
+    """Return the tokens of a digest that shares ``left`` tokens with quotes: ``wanted``, or fewer if the question is about the part
     that is only skimmed, for which the quotes need the room."""
     layout = ask.layout
-    if left - digest >= QUOTES_BEFORE_DIGEST or not (layout.ends_with_question and ask.of_long_history):
-        return digest
+    if left - wanted >= QUOTES_BEFORE_DIGEST or not (layout.ends_with_question and ask.of_long_history):
+        return wanted
     is_searched = ask.is_searched and ask.names_subject
-    skimmed = skimmed_messages(source.messages, layout.folded, FULLY_READ_CHARACTERS) if is_searched else 0
+    skimmed = number_skimmed(source.messages, layout.folded, FULLY_READ_CHARACTERS) if is_searched else 0
     if not skimmed or not _is_about(source, ask, frozenset(layout.folded[:skimmed])):
-        return digest
-    return max(min(digest, left - QUOTES_BEFORE_DIGEST), int(digest * SHORTENED_DIGEST_SHARE))
+        return wanted
+    return max(min(wanted, left - QUOTES_BEFORE_DIGEST), int(wanted * SHORTENED_DIGEST_SHARE))
 
 
 def _is_about(source: Source, ask: Ask, part: frozenset[int]) -> bool:
     """Return whether a question is about a part of the conversation: nearly all the most relevant messages are in it."""
     not_searched = {*ask.layout.question, *source.structure.pinned}
     indices = [index for index in range(len(source.messages)) if index not in not_searched]
-    best = most_relevant(source, indices, ask.text)[:TOPIC_MESSAGES]
+    best = messages_by_relevance(source, indices, ask.text)[:TOPIC_MESSAGES]
     return sum([index in part for index in best]) >= OLD_TOPIC_SHARE * len(best)
 
 

@@ -18,7 +18,7 @@ from gateway.context.cut.cutting import layout_of
 from gateway.context.cut.layout import Layout
 from gateway.context.cut.media_and_reasoning import has_media_or_reasoning
 from gateway.context.cut.question import kept_whole, question_of
-from gateway.context.cut.rungs import QUESTION
+from gateway.context.cut.rungs import QUESTION_ONLY
 from gateway.context.cut.source import Source
 from gateway.context.cut.unit_limits import gets_final_size
 from gateway.context.shrink.gaps import characters_without_markers
@@ -70,18 +70,28 @@ def first_sketch(source: Source, layout: Layout) -> Sketch:
 
     Turns are set aside for quotes before it is known how many quotes are found. If these fit beside the turns, the turns are kept after all.
     """
-    ask = ask_of(source, layout)
-    final = with_room_for_quotes(source, ask)
-    kept = kept_messages(source, final.layout)
-    replacement = _replacement(source, final, kept)
-    if final.layout.set_aside:
-        asked = layout.ends_with_question
-        when_asked = replacement if asked else _replacement_when_asked(source, final.layout, kept)
-        if when_asked is None or quotes_fit_beside_turns(final.layout, _tokens_of_quotes(source, when_asked)):
-            final = ask
-            kept = kept_messages(source, layout)
-            replacement = _replacement(source, final, kept)
-    return _sketch_of(source, final.layout, kept, replacement)
+    ask_beside_turns = ask_of(source, layout)
+    ask = with_room_for_quotes(source, ask_beside_turns)
+    kept = kept_messages(source, ask.layout)
+    replacement = _replacement(source, ask, kept)
+    if ask.layout.set_aside and _turns_can_stay(source, ask.layout, kept, replacement):
+        ask = ask_beside_turns
+        kept = kept_messages(source, layout)
+        replacement = _replacement(source, ask, kept)
+    return _with_larger_results(_sketch_of(source, ask.layout, kept, replacement), source)
+
+
+def _turns_can_stay(
+    source: Source, layout: Layout, kept: Mapping[int, Message], replacement: Replacement | None
+) -> bool:
+    """Return whether the quotes of the current question fit although no turns are set aside. ``replacement`` is that of this request.
+
+    The request that ended with the question decides it for the whole turn. So all requests of the turn begin alike.
+    """
+    if not layout.ends_with_question:
+        before = {index: message for index, message in kept.items() if index <= layout.question[-1]}
+        replacement = _replacement(source, ask_of(source, replace(layout, ends_with_question=True)), before)
+    return replacement is None or quotes_fit_beside_turns(layout, _tokens_of_quotes(source, replacement))
 
 
 def _sketch_of(source: Source, layout: Layout, kept: Mapping[int, Message], replacement: Replacement | None) -> Sketch:
@@ -96,7 +106,7 @@ def _sketch_of(source: Source, layout: Layout, kept: Mapping[int, Message], repl
         lines = replacement.quoted_lines
         detail = f"{lines} lines{', by words and meaning' if by_meaning(source) else ''}"
         steps.append(Step(QUOTES_STAGE, -_tokens_of_quotes(source, replacement), detail, lines))
-    return _with_larger_results(Sketch(layout, kept, replacement, tuple(steps)), source)
+    return Sketch(layout, kept, replacement, tuple(steps))
 
 
 def _replacement(source: Source, ask: Ask, kept: Mapping[int, Message]) -> Replacement | None:
@@ -105,15 +115,6 @@ def _replacement(source: Source, ask: Ask, kept: Mapping[int, Message]) -> Repla
     if ask.layout.folded or source.earlier_notes or is_changed:
         return replacement_of(source, ask, kept)
     return None
-
-
-def _replacement_when_asked(source: Source, layout: Layout, kept: Mapping[int, Message]) -> Replacement | None:
-    """Return the note and the quotes of the request that ended with the current question.
-
-    They decide for the whole turn whether turns are set aside. So all requests of the turn begin alike.
-    """
-    before = {index: message for index, message in kept.items() if index <= layout.question[-1]}
-    return _replacement(source, ask_of(source, replace(layout, ends_with_question=True)), before)
 
 
 def _tokens_of_quotes(source: Source, replacement: Replacement) -> int:
@@ -154,7 +155,7 @@ def write_shorter(sketch: Sketch, source: Source) -> Sketch:
     ask = ask_of(source, sketch.layout)
     for spare in (excess, excess + 2, excess + MOST_JOINT_TOKENS):
         replacement = replacement_of(source, ask, sketch.kept, spare)
-        shorter = _sketch_of(source, sketch.layout, sketch.kept, replacement)
+        shorter = _with_larger_results(_sketch_of(source, sketch.layout, sketch.kept, replacement), source)
         if _excess(shorter, source) <= 0:
             return shorter
     return sketch
@@ -173,14 +174,14 @@ def keep_question_only(sketch: Sketch, source: Source) -> Sketch:
     """Fold everything except the question and the newest step. Unlike on the last rung, the room is known, and a digest has its share."""
     if sketch.layout.cut.first_kept >= len(sketch.layout.units) - 1:
         return sketch
-    source = replace(source, rung=QUESTION)
+    source = replace(source, rung=QUESTION_ONLY)
     layout = layout_of(source)
     digest_tokens = int(DIGEST_SHARE_BESIDE_QUESTION * layout.room.free)
     return first_sketch(source, replace(layout, cut=replace(layout.cut, digest_tokens=digest_tokens)))
 
 
-def drop_note(sketch: Sketch, source: Source) -> Sketch:
-    """Drop the note and the quotes, because the question's own words are worth more."""
+def drop_note_and_quotes(sketch: Sketch, source: Source) -> Sketch:
+    """Drop both, because the question's own words are worth more."""
     if sketch.replacement is None:
         return sketch
     steps = tuple(step for step in sketch.steps if step.stage not in NOTE_STAGES and step.stage != QUOTES_STAGE)
@@ -209,7 +210,7 @@ STAGES: Final[tuple[Stage, ...]] = (
     write_shorter,
     shrink_others,
     keep_question_only,
-    drop_note,
+    drop_note_and_quotes,
     shrink_others,
     cut_question,
 )

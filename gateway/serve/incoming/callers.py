@@ -55,8 +55,8 @@ def identity_of(target: Target, headers: CIMultiDict[str], address: str) -> Iden
 
 @lru_cache(maxsize=CALLERS_KEPT)
 def _identity_under(key: str, upstream: str, address: str) -> Identity:
-    scope = identity.scope_under(key, upstream)
-    return Identity(key, scope, identity.learner(scope, address))
+    scope = identity.scope_of(key, upstream)
+    return Identity(key, scope, identity.learner_of(scope, address))
 
 
 def _credentials(target: Target, headers: CIMultiDict[str]) -> list[str]:

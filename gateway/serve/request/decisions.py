@@ -14,7 +14,7 @@ import structlog
 from gateway.context.life.attempt import Attempt
 from gateway.context.life.events import FIT_PROVEN, AttemptMade, Counted, Event, PartFailed
 from gateway.context.life.lessons import Lesson
-from gateway.context.life.states import Chosen, Measured, Refused, State, Uncounted, fault_of
+from gateway.context.life.states import Chosen, Measured, Refused, State, Uncounted, failure_in
 from gateway.context.life.task import Task
 from gateway.context.life.transitions import advance
 from gateway.serve.gateway import Gateway
@@ -70,8 +70,8 @@ async def make_first_attempt(served: Decidable, state: Measured) -> Event:
     except Exception as error:  # noqa: BLE001  # promise 6: a bug of ours never costs the client its answer
         gateway.failed("fold", error)
         return PartFailed()
-    if made.attempt is not None and (fault := fault_of(made.attempt)):
-        gateway.degraded("fold", fault, "gateway.context")
+    if made.attempt is not None and (failure := failure_in(made.attempt)):
+        gateway.degraded("fold", failure, "gateway.context")
     return made
 
 
@@ -82,7 +82,7 @@ async def make_smaller_attempt(served: Decidable, state: Refused) -> Event:
              limit=state.refusal.numbers.limit, rung=state.attempt.rung, prompt=state.attempt.prompt)  # fmt: skip
     learned: tuple[Lesson, ...] = ()
     try:
-        learned = await gateway.pool.run(state.lessons, size_bytes=size_bytes)
+        learned = await gateway.pool.run(state.find_lessons, size_bytes=size_bytes)
         gateway.learning.learn(learned, place_at(state.visit).caller.learner)
     except Exception as error:  # noqa: BLE001  # promise 6: nothing is learned from this refusal
         gateway.failed("learning", error)
@@ -96,7 +96,7 @@ async def make_smaller_attempt(served: Decidable, state: Refused) -> Event:
 
 def _make_first(served: Decidable, state: Measured) -> AttemptMade:
     """Make the first attempt, and keep its contents. Slow for a long conversation."""
-    made = state.make_attempt()
+    made = state.make_first_attempt()
     _keep_contents(served, state.visit.counted, made.attempt)
     return made
 

@@ -61,7 +61,7 @@ def _is_quick(state: Answered, usage: Usage | None) -> bool:
 def _learned(served: ServedRequest, state: Answered, usage: Usage | None) -> Learned:
     bill = BilledPrompt(usage.prompt, usage.cached) if usage else None
     if not state.visit.fit_proven or state.visit.task is not None or bill is None:
-        return state.lessons(bill)
+        return state.find_lessons(bill)
     return uncounted_bill.learn(served.gateway, place_at(state.visit), state.life.request, bill)
 
 

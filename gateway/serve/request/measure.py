@@ -73,7 +73,7 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation) -> Tas
     window = _window(place, reserve.tokens)
     pooled_bytes = _pooled_bytes(place, request)
     measured, calibration = await _counted(gateway, place, request, window, pooled_bytes)
-    chain = await _chain(gateway, place, request, measured.stable.total > LEAST_ANCHOR_SHARE * window)
+    chain = await _chain(gateway, place, request, _is_long(measured, window))
     smaller = await learning.smaller_size(place.owner, chain) if learning.may_fold_smaller(place.owner) else None
     window = min(window, smaller) if smaller else window
     if chain and (anchor := await learning.conversations.anchor(chain)) is not None:
@@ -100,6 +100,11 @@ async def _chain(gateway: Gateway, place: Place, request: Conversation, is_long:
     return await gateway.pool.run(hash_messages, size_bytes=len(request.raw))
 
 
+def _is_long(measured: Measurement, window: int) -> bool:
+    """Return whether a request is so long that the conversation's last bill is kept, and that it may be folded soon."""
+    return measured.stable.total > LEAST_ANCHOR_SHARE * window
+
+
 def _pooled_bytes(place: Place, request: Conversation) -> int:
     """Return the size of the work of counting, in bytes, as the pool needs it: 0 if it is so small that no thread is needed."""
     size_bytes = len(request.raw)
@@ -117,7 +122,7 @@ async def _counted(
     counter = message_cost.counter(place.family, place.images, request.memory).name
     calibration = learning.calibration(owner).of(counter)
     found = await gateway.pool.run(partial(_count, place, request, calibration), size_bytes=pooled_bytes)
-    if found.stable.total > LEAST_ANCHOR_SHARE * window and await learning.adopt_stored_ratio(owner):
+    if _is_long(found, window) and await learning.adopt_stored_ratio(owner):
         calibration = learning.calibration(owner).of(counter)
         found = await gateway.pool.run(partial(_count, place, request, calibration), size_bytes=pooled_bytes)
     return found, calibration

@@ -144,6 +144,7 @@ def exchange(outcome: Outcome, traffic: Traffic, times: Times, delivery: Deliver
         refusals=life.refusals,
         why="failed" if delivery.error == OUR_FAULT.code else outcome.why,
     )
+    # Field by field, because that is quicker: see `Exchange`.
     found.warning = _warnings(outcome, delivery.warning)
     found.error = delivery.error
     found.body_bytes = len(life.request.raw)

@@ -46,7 +46,7 @@ def family_stated_by(catalogue: Catalogue, origin: Origin | None) -> str:
 
 
 class Place(msgspec.Struct, frozen=True):
-    """One upstream and model that could answer a request, with its window."""
+    """One upstream and model that could answer a request, with its window. To the core it is a `gateway.context.life.place.Place`."""
 
     route: Route
     target: Target
@@ -99,7 +99,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def place_at(visit: Visit) -> Place:
-    """Return a place with all its facts."""
+    """Return the place of a visit with all its facts. The core knows only some of them (`gateway.context.life.place`)."""
     assert isinstance(visit.place, Place)
     return visit.place
 

@@ -62,8 +62,10 @@ def places_for(served: ServedRequest, request: Conversation) -> list[Place]:
     If only the upstream has what the request names, no other upstream is asked. It would answer that it does not know this, and the
     client would take that for the end of its conversation instead of trying again.
     """
-    own = [_place_at(served, served.route, name) for name in _own_upstreams(served, request)]
-    fallbacks = [_place_at(served, other, other.upstream) for other in served.setup.settings.fallbacks(served.route)]
+    own = [_place_for_client(served, served.route, name) for name in _own_upstreams(served, request)]
+    fallbacks = [
+        _place_for_client(served, other, other.upstream) for other in served.setup.settings.fallbacks(served.route)
+    ]
     if _needs_own_upstream(served, request):
         known = {place.upstream for place in own}
         fallbacks = [place for place in fallbacks if place.upstream in known]
@@ -87,10 +89,10 @@ def _larger_places(served: ServedRequest, request: Conversation, places: Sequenc
         if _needs_own_upstream(served, request):
             order = [name for name in order if name in known]
         if order:
-            yield _place_at(served, other, order[0])
+            yield _place_for_client(served, other, order[0])
 
 
-def _place_at(served: ServedRequest, route: Route, upstream: str) -> Place:
+def _place_for_client(served: ServedRequest, route: Route, upstream: str) -> Place:
     """Return a model at an upstream as a place for this client."""
     target = served.setup.targets[upstream]
     return place_of(served.gateway, served.setup, route, target, served.identity_at(target))

@@ -42,7 +42,7 @@ async def with_summary(gateway: Gateway, place: Place, task: Task) -> Task:
         return task
     source, chain = await gateway.pool.run(lambda: _source_and_chain(task), size_bytes=len(task.request.raw))
     summary = await gateway.summariser.find(chain) if chain else None
-    return replace(task, summary=summary, source=replace(source, summary=summary))
+    return replace(task, summary=summary, prepared=replace(source, summary=summary))
 
 
 def _source_and_chain(task: Task) -> tuple[Source, list[str]]:
@@ -64,7 +64,7 @@ def request_if_needed(gateway: Gateway, setup: Setup, state: Answered, headers: 
     share = max(attempt.prompt - task.fixed, 0) / max(ladder.budget_of(task).rounded_room, 1)
     used = share if attempt.draft is None else 1.0
     if used >= chosen.at:
-        gateway.tasks.start(_request(gateway, _Wanted(setup, place, task, used, headers)), "summary")
+        gateway.tasks.start(_start_job(gateway, _Wanted(setup, place, task, used, headers)), "summary")
 
 
 class _Wanted(msgspec.Struct, frozen=True):
@@ -78,12 +78,12 @@ class _Wanted(msgspec.Struct, frozen=True):
     headers: CIMultiDict[str]
 
 
-async def _request(gateway: Gateway, wanted: _Wanted) -> None:
+async def _start_job(gateway: Gateway, wanted: _Wanted) -> None:
     """Prepare the job of a summary, and give it to the summariser."""
     place, task = wanted.place, wanted.task
     chosen = place.route.summary
     summariser = _summariser(gateway, wanted.setup, chosen)
-    source = task.source
+    source = task.prepared
     try:
         if source is None:
             source = await gateway.pool.run_later(lambda: _source(task), size_bytes=len(task.request.raw))

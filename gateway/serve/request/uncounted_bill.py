@@ -29,10 +29,10 @@ def learn(gateway: Gateway, place: Place, request: Conversation, bill: BilledPro
     size = len(request.raw)
     if not needs_count(size, bill):
         return Learned((lessons.PromptRead(place.target.name, place.route.name, min(bill.prompt, size)),))
-    return lessons.from_answer(_counted(gateway, place, request), bill)
+    return lessons.from_answer(_count_sent(gateway, place, request), bill)
 
 
-def _counted(gateway: Gateway, place: Place, request: Conversation) -> Sent:
+def _count_sent(gateway: Gateway, place: Place, request: Conversation) -> Sent:
     """Count a request that was sent, with what is known of its conversation."""
     counter = message_cost.counter(place.family, place.images, request.memory)
     counted = sum(map(counter.message, request.messages)) + fixed_cost.fixed_cost(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.context.life.identity import chain, key_hash, scope
+from gateway.context.life.identity import chain, key_hash, scope_of
 from tests.fakes import user
 
 SCOPE = "alice.openai"
@@ -130,6 +130,9 @@ def test_a_key_hash_can_be_computed_with_b2sum() -> None:
 
 
 def test_scopes_differ_by_key_and_by_upstream_and_begin_with_the_key_hash() -> None:
+    def scope(credentials: list[str], upstream: str) -> str:
+        return scope_of(key_hash(credentials), upstream)
+
     one = scope(["Bearer sk-1"], "openai")
     assert one.startswith(key_hash(["sk-1"]) + ".")
     assert len({one, scope(["Bearer sk-2"], "openai"), scope(["Bearer sk-1"], "local"), scope([], "openai")}) == 4

@@ -68,7 +68,10 @@ def test_the_same_lines_are_chosen_whatever_was_counted_before(before: list[int]
     assert continued.worth.bounds == anew.worth.bounds
     assert continued.outdated == anew.outdated
     assert continued.wishes == anew.wishes
-    assert [continued.family_of("phone"), continued.count("may")] == [anew.family_of("phone"), anew.count("may")]
+    assert [continued.family_of("phone"), continued.lines_with("may")] == [
+        anew.family_of("phone"),
+        anew.lines_with("may"),
+    ]
     assert digest.choose(continued, 60, len) == digest.choose(anew, 60, len)
 
 

@@ -162,7 +162,7 @@ def test_a_frame_of_many_false_ends_is_read_in_one_pass() -> None:
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
-@pytest.mark.parametrize("opening", [frames.HEAD, frames.BRIEF, frames.SUMMARY, frames.QUOTES])
+@pytest.mark.parametrize("opening", [frames.HEAD, frames.BRIEF_HEAD, frames.SUMMARY, frames.QUOTES])
 def test_the_tokens_of_a_frame_are_known_before_its_rows(family: str, opening: str) -> None:
     count = counter(family).text
     rows = "get_order(W2378156) -> address=12 Rose Lane\nuser: Never ship to my office."
