@@ -82,7 +82,11 @@ def _known(message: Message) -> Split | None:
 
 def _without(piece: Piece, seen: Counter[str]) -> Piece:
     """Return a piece without the rows that were seen, unless it is said."""
-    return piece if piece.is_said else Piece("\n".join([row for row in piece.text.split("\n") if seen[row] < MOST_TIMES]), False)
+    return (
+        piece
+        if piece.is_said
+        else Piece("\n".join([row for row in piece.text.split("\n") if seen[row] < MOST_TIMES]), False)
+    )
 
 
 def _viewed(message: Message, split: Split) -> Message:

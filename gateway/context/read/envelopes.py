@@ -102,9 +102,7 @@ def pieces_of_answer(text: str) -> list[Piece]:
     value = _json_of(text)
     if value is None:
         return []
-    return [
-        Piece(field.text, len(field.text.split()) >= LEAST_WORDS) for field in _members(value)
-    ]
+    return [Piece(field.text, len(field.text.split()) >= LEAST_WORDS) for field in _members(value)]
 
 
 def _is_said(field: Field, envelope: Envelope) -> bool:
