@@ -343,7 +343,7 @@ def _with_neighbours(
     best_by_rank: dict[int, float] = {}
     for passage, score in own_scores.items():
         rank = pool.rank[pool.message_of[passage.start]]
-        best_by_rank[rank] = max(best_by_rank.get(rank, 0.0), score)
+        best_by_rank[rank] = max(best_by_rank.get(rank, 0.0), score / sqrt(pool.size(passage) + ROW_OPENING_TOKENS))
     shares = _neighbour_shares_by_rank(pool, best_by_rank)
     scores: dict[Passage, float] = {}
     for rank in best_by_rank.keys() | shares.keys():
@@ -354,11 +354,11 @@ def _with_neighbours(
         for passage in pool.passages(index):
             if pool.envelope.issuperset(passage):
                 continue
-            score = (own_scores.get(passage, 0.0) + share) * factor
+            score = (own_scores.get(passage, 0.0) / sqrt(pool.size(passage) + ROW_OPENING_TOKENS) + share) * factor
             if tells_findings and pool.lines[passage.start].kind is SENTENCE:
                 score *= USER_FACTOR
             if score > 0.0:
-                scores[passage] = score / sqrt(pool.size(passage) + ROW_OPENING_TOKENS)
+                scores[passage] = score
     return scores
 
 
