@@ -207,6 +207,19 @@ BAD = [
         '1: upstreams.x.base_url: "http://***@x:port/" is not a URL that begins with http:// or https:// and names a host',
     ),
     (
+        "upstreams: {x: {provider: vllm, base_url: 'http://me:sec/ret@x:port/'}}",
+        '1: upstreams.x.base_url: "http://***@x:port/" is not a URL that begins with http:// or https:// and names a host',
+    ),
+    (
+        "models: {a: {upstream: 'http://me:secret@x/v1'}}",
+        '1: models.a.upstream: "http://***@x/v1" is not an upstream; known: openai',
+    ),
+    (f"models: {{a: {{upstream: {'u' * 99}}}}}", f'1: models.a.upstream: "{"u" * 60}..." is not an upstream; known: openai'),
+    (
+        "server: {cors_origins: ['https://me:secret@x/v1']}",
+        '1: server.cors_origins.0: "https://***@x/v1" is not an origin such as https://chat.example.com, without a path',
+    ),
+    (
         "upstreams: {x: {provider: vllm, base_url: http://x, fallbacks: x}}",
         "1: upstreams.x.fallbacks: an upstream cannot replace itself",
     ),
