@@ -15,7 +15,6 @@ import yaml
 VARIABLE: Final = re.compile(r"\$\$|\$\{([^}]*)\}?")
 NAME: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?\Z", re.DOTALL)
 ONE_VARIABLE: Final = re.compile(r"\$\{[A-Za-z0-9_]+\}\Z")
-PASSWORD: Final = re.compile(r"//\S*@")
 NUMBER: Final = re.compile(r"[+-]?[0-9][0-9_]*(\.[0-9]+)?\Z")
 NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
 MERGE: Final = "tag:yaml.org,2002:merge"
@@ -65,7 +64,8 @@ class DocumentReading(msgspec.Struct):
 
 def _without_password(written: str) -> str:
     """Return what a message shows of a value: the beginning, and of a URL no name and no password."""
-    shown = PASSWORD.sub("//***@", written)
+    scheme, _, rest = written.partition("//")
+    shown = f"{scheme}//***@{rest.rpartition('@')[2]}" if "@" in rest else written
     return shown if len(shown) <= SHOWN_CHARS else shown[:SHOWN_CHARS] + "..."
 
 
