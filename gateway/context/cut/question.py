@@ -31,24 +31,27 @@ def prefill_of(source: Source) -> tuple[int, ...]:
 
 
 def kept_whole(source: Source) -> frozenset[int]:
-    """Return the messages that no rung may change: pinned messages, a prefill, and the question.
+    """Return the messages that no rung may change: pinned messages, a prefill, and as much of the question as fits when nothing else is
+    sent."""
+    pinned = source.structure.pinned
+    whole = whole_beside(source, sum(source.cost_without_ids(source.messages[index]) for index in pinned))
+    return frozenset((*pinned, *prefill_of(source), *whole))
+
+
+def whole_beside(source: Source, others: int) -> Sequence[int]:
+    """Return the messages of the question that stay whole beside other messages of so many tokens.
 
     If the whole question does not fit, only its last message is one of them; if that does not fit either, none is.
     """
     question = question_of(source)
-    whole: tuple[int, ...] = ()
-    if source.policy.question == "refuse" or question_fits(source, question):
-        whole = question
-    elif question_fits(source, question[-1:]):
-        whole = question[-1:]
-    return frozenset((*source.structure.pinned, *prefill_of(source), *whole))
-
-
-def question_fits(source: Source, question: Sequence[int]) -> bool:
-    """Return whether pinned messages and the question fit the window when nothing else is sent."""
-    needed = sum(source.cost_without_ids(source.messages[index]) for index in (*source.structure.pinned, *question))
+    if source.policy.question == "refuse":
+        return question
     overcount = 1.0 if source.counter.exact or source.budget.refused_before else OVERCOUNT_FACTOR
-    return needed <= source.budget.largest_room * overcount
+    for whole in (question, question[-1:]):
+        needed = others + sum(source.cost_without_ids(source.messages[index]) for index in whole)
+        if needed <= source.budget.largest_room * overcount:
+            return whole
+    return ()
 
 
 def _role(source: Source, index: int) -> object:
