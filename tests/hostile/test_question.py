@@ -131,12 +131,14 @@ def last_user(messages: Any) -> dict[str, Any]:
 
 
 def room_for_question(task: Task, attempt: Attempt, standing: list[dict[str, Any]]) -> int:
-    """What is left for the question's own tokens when all else that must stand does, as the upstream would count: the pinned messages, and
-    what follows the question."""
+    """What is left for the question's last message when all else that must stand does, as the upstream would count: the pinned messages, the
+    question's other messages, and what follows."""
     count = scaled(task.counter, attempt.ratio, task.request.memory)
     pinned = sum(count.message(message) for message in task.request.messages if message["role"] == "system")
-    behind = sum(map(count.message, standing[standing.index(last_user(standing)) + 1 :]))
-    return attempt.window - task.least_output(attempt.window) - -(-FIXED * attempt.ratio // 1) - pinned - behind
+    at = standing.index(last_user(standing))
+    first = next((n + 1 for n in range(at - 1, -1, -1) if standing[n]["role"] != "user"), 0)
+    beside = sum(map(count.message, standing[first:at] + standing[at + 1 :]))
+    return attempt.window - task.least_output(attempt.window) - -(-FIXED * attempt.ratio // 1) - pinned - beside
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -202,6 +204,19 @@ def test_a_question_and_the_newest_step_fit_together(size: int) -> None:
     assert [message["role"] for message in sent[-5:]] == ["assistant", "tool", "tool", "tool", "tool"]
     assert len(text_of(last_user(sent))) > 4 * 1000
     assert text_of(last_user(sent))[-10:] == question[-10:]
+
+
+@pytest.mark.parametrize("size", range(1000, 2100, 100))
+def test_many_messages_of_one_question_fit_together(size: int) -> None:
+    """People who write to each other send many messages in a row. What remains of each shortened one takes room, too."""
+    rng = random.Random(9)
+    messages = [*(user(words(rng, 30)) for _ in range(60)), user((words(rng, size * 2) * 2)[: size * 4])]
+    task = replace(task_of(rng, messages, 2000), counter=characters(exact=True), overcount=0.0, output_limit=20)
+
+    attempt = first_attempt(replace(task, reserve=20, margin=0, fold_margin=0))
+
+    assert not certainly_too_long(task, attempt)
+    assert text_of(last_user(orjson.loads(attempt.body)["messages"]))[-10:] == text_of(messages[-1])[-10:]
 
 
 @pytest.mark.parametrize("stated", [StatedNumbers(), StatedNumbers(limit=2000)], ids=["nothing", "the limit"])

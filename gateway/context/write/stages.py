@@ -9,7 +9,7 @@ From the first value to the last one:
 5. `Draft`: the last sketch's messages, which are sent, and the steps that made them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from msgspec.structs import replace
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from gateway.context.cut.cutting import layout_of
 from gateway.context.cut.layout import Layout
 from gateway.context.cut.media_and_reasoning import has_media_or_reasoning
-from gateway.context.cut.question import kept_whole, question_of, whole_beside
+from gateway.context.cut.question import kept_whole, may_fit, question_of
 from gateway.context.cut.rungs import QUESTION
 from gateway.context.cut.source import Source
 from gateway.context.cut.unit_limits import gets_final_size
@@ -189,27 +189,24 @@ def drop_note(sketch: Sketch, source: Source) -> Sketch:
 
 def cut_question(sketch: Sketch, source: Source) -> Sketch:
     """Shorten a question that does not fit the window beside the newest step: its earlier messages first, then its last one."""
-    question = [index for index in question_of(source) if index in sketch.kept]
-    total = sum(map(source.cost_without_ids, sketch.messages))
-    whole = whole_beside(source, total - _cost_of(sketch, source, question))
-    question = [index for index in question if index not in whole]
-    if not question:
+    if source.policy.question == "refuse":
         return sketch
-    cost = _cost_of(sketch, source, question)
-    others = total - cost
-    excess = cost - source.budget.question_room(others)
-    kept, saved = _shrink_largest(sketch, source, (question[:-1], question[-1:]), excess)
+    question = [index for index in question_of(source) if index in sketch.kept]
+    shorter, saved = sketch, 0
+    for part in filter(None, (question[:-1], question[-1:])):
+        total = sum(map(source.cost_without_ids, shorter.messages))
+        if not may_fit(source, total):
+            cost = sum(source.cost_without_ids(shorter.kept[index]) for index in part)
+            excess = cost - source.budget.question_room(total - cost)
+            kept, less = _shrink_largest(shorter, source, (part,), excess)
+            shorter, saved = replace(shorter, kept=kept), saved + less
     if not saved:
         return sketch
-    before = sum(len(text_of(sketch.kept[index])) for index in question)
-    after = sum(characters_without_markers(text_of(kept[index])) for index in question)
-    shorter = _with_step(sketch, kept, Step("question", saved, f"{after} of {before} characters"))
+    changed = [index for index in question if shorter.kept[index] is not sketch.kept[index]]
+    before = sum(len(text_of(sketch.kept[index])) for index in changed)
+    after = sum(characters_without_markers(text_of(shorter.kept[index])) for index in changed)
+    shorter = _with_step(shorter, shorter.kept, Step("question", saved, f"{after} of {before} characters"))
     return replace(shorter, question_kept=QuestionKept(after, before))
-
-
-def _cost_of(sketch: Sketch, source: Source, indices: Iterable[int]) -> int:
-    """Return the tokens of some of the kept messages."""
-    return sum(source.cost_without_ids(sketch.kept[index]) for index in indices)
 
 
 STAGES: Final[tuple[Stage, ...]] = (
