@@ -381,7 +381,9 @@ async def test_a_wrong_number_on_the_command_line_is_told_in_words(tmp_path, opt
     ],
 )
 async def test_ports_that_are_one_are_told_in_words(tmp_path, options, says):
-    status, lines = await run(tmp_path, "serve", "--upstream", "http://127.0.0.1:9/v1", "--admin-port", "8788", *options)
+    status, lines = await run(
+        tmp_path, "serve", "--upstream", "http://127.0.0.1:9/v1", "--admin-port", "8788", *options
+    )
     assert status == 1
     assert lines == [f"turnfold: {says}"]
 

@@ -108,7 +108,13 @@ async def test_a_body_that_no_header_tells_of_arrives_whole(
         monkeypatch.setenv("TURNFOLD_CONFIG", str(tmp_path / "turnfold.yaml"))
         application = Application()
         path = "/v1/chat/completions" if pieces[0] else "/v1/models"
-        scope = {"type": "http", "http_version": "2", "method": "POST" if pieces[0] else "GET", "path": path, "headers": []}
+        scope = {
+            "type": "http",
+            "http_version": "2",
+            "method": "POST" if pieces[0] else "GET",
+            "path": path,
+            "headers": [],
+        }
         await application(scope, arriving.get, send)
         orders: asyncio.Queue[Any] = asyncio.Queue()
         orders.put_nowait({"type": "lifespan.startup"})
