@@ -20,6 +20,7 @@ ENDPOINT: Final = re.compile(r"/(?:chat/completions|completions|responses|messag
 """Endpoints that documentation of APIs shows in full; a base URL ends before them."""
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 HIGHEST_PORT: Final = 2**16 - 1
+"""Ports have 16 bits (RFC 9293 section 3.1)."""
 
 Problem = tuple[str, str]
 """The path of a key, and its problem."""
