@@ -78,5 +78,6 @@ def _viewed(message: Message, members: Mapping[str, Any]) -> Message:
     if view is None:
         view = facts.view = Interned({**message, **members, SENT: message})
         view.facts.on_growth = facts.grow
-        facts.grow(MESSAGE_BYTES)  # this may forget the message, and another thread may at any time: then it has no view any more
+        # This may forget the message, and another thread may at any time: then it has no view any more.
+        facts.grow(MESSAGE_BYTES)
     return view
