@@ -74,8 +74,10 @@ def _caller(message: Message, called: Called) -> Message:
 def _viewed(message: Message, members: Mapping[str, Any]) -> Message:
     """Return a message with other members. It is the same object as long as the message is remembered, so that what is read of it is, too."""
     facts: MessageFacts[Any] = facts_of(message)
-    if facts.view is None:
-        facts.view = Interned({**message, **members, SENT: message})
-        facts.view.facts.on_growth = facts.grow
+    view = facts.view
+    if view is None:
+        view = facts.view = Interned({**message, **members, SENT: message})
+        view.facts.on_growth = facts.grow
+        # This may forget the message, and another thread may at any time: then it has no view any more.
         facts.grow(MESSAGE_BYTES)
-    return facts.view
+    return view
