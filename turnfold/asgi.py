@@ -106,12 +106,19 @@ class AsgiClient:
 
     def __init__(self, receive: Receive) -> None:
         self._receive, self._left = receive, False
+        self._ahead: Message | None = None  # the first piece of a body, if it was asked for already
         self.heard = asyncio.Event()  # set when no more of a body comes
+
+    async def sends_body(self) -> bool:
+        """Return whether a body comes that no header tells of: HTTP/2 needs none."""
+        self._ahead = await self._receive()
+        self._left = self._ahead["type"] == "http.disconnect"
+        return bool(self._ahead.get("body") or self._ahead.get("more_body"))
 
     async def body(self) -> AsyncIterator[bytes]:
         """Yield the body as it comes. If the client leaves before its end, wait to be cancelled."""
         while not self._left:
-            message = await self._receive()
+            message, self._ahead = self._ahead or await self._receive(), None
             self._left = message["type"] == "http.disconnect"
             yield message.get("body", b"")
             if not message.get("more_body") and not self._left:
@@ -130,16 +137,17 @@ class AsgiClient:
 
 async def _forward(session: aiohttp.ClientSession, scope: Message, client: AsgiClient, send: Send) -> None:
     headers = CIMultiDict((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
-    sized = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+    is_told = "content-length" in headers or "transfer-encoding" in headers
+    has_body = headers.get("content-length") != "0" if is_told else await client.sends_body()
     for name in (*HOP_BY_HOP, "expect"):
         headers.popall(name, None)
     path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").partition("?")[0]
     query = scope.get("query_string", b"").decode("latin-1")
     url = URL.build(scheme="http", host="turnfold", path=path, query_string=query, encoded=True)
-    if not sized:
+    if not has_body:
         client.heard.set()
     async with session.request(
-        scope["method"], url, headers=headers, data=client.body() if sized else None, allow_redirects=False
+        scope["method"], url, headers=headers, data=client.body() if has_body else None, allow_redirects=False
     ) as answer:
         kept = [(name.lower(), value) for name, value in answer.raw_headers if name.decode().lower() not in HOP_BY_HOP]
         await send({"type": "http.response.start", "status": answer.status, "headers": kept})

@@ -15,7 +15,6 @@ import yaml
 VARIABLE: Final = re.compile(r"\$\$|\$\{([^}]*)\}?")
 NAME: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?\Z", re.DOTALL)
 ONE_VARIABLE: Final = re.compile(r"\$\{[A-Za-z0-9_]+\}\Z")
-PASSWORD: Final = re.compile(r"//[^/\s]*@")
 NUMBER: Final = re.compile(r"[+-]?[0-9][0-9_]*(\.[0-9]+)?\Z")
 NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
 MERGE: Final = "tag:yaml.org,2002:merge"
@@ -55,12 +54,19 @@ class DocumentReading(msgspec.Struct):
         return any(noted == path for _, noted, _ in self.noted)
 
     def quoted(self, value: str) -> str:
-        """Return a value's written form."""
-        return f'"{self.written.get(value, value)}"'
+        """Return a value's written form for a message, without a password."""
+        return f'"{_without_password(self.written.get(value, value))}"'
 
     def problems(self) -> tuple[str, ...]:
         """Return all problems in the order of the file, each once."""
         return tuple(dict.fromkeys(text for _, _, text in sorted(self.noted, key=lambda noted: noted[0])))
+
+
+def _without_password(written: str) -> str:
+    """Return what a message shows of a value: the beginning, and of a URL no name and no password."""
+    scheme, _, rest = written.partition("//")
+    shown = f"{scheme}//***@{rest.rpartition('@')[2]}" if "@" in rest else written
+    return shown if len(shown) <= SHOWN_CHARS else shown[:SHOWN_CHARS] + "..."
 
 
 class Node(msgspec.Struct, frozen=True):
@@ -103,11 +109,9 @@ class Node(msgspec.Struct, frozen=True):
         """Return the value for a message, as written: no environment value, no password, no secret."""
         if not isinstance(self.raw, yaml.ScalarNode):
             return "a mapping" if isinstance(self.raw, yaml.MappingNode) else "a list"
-        written = PASSWORD.sub("//***@", self.raw.value)
-        if secret and not ONE_VARIABLE.match(written):
+        if secret and not ONE_VARIABLE.match(self.raw.value):
             return "the value (not shown)"
-        if len(written) > SHOWN_CHARS:
-            written = written[:SHOWN_CHARS] + "..."
+        written = _without_password(self.raw.value)
         return written if not self.raw.style and NUMBER.match(written) else f'"{written}"'
 
     def items(self) -> tuple["Node", ...]:

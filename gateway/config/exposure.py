@@ -1,4 +1,5 @@
-"""Detect dangerous configurations: an open admin port, a public port with a key behind it, or an upstream that is the gateway itself."""
+"""Detect configurations that must not be served: an open admin port, a public port with a key behind it, an upstream that is the gateway itself,
+or ports that cannot be bound together."""
 
 import ipaddress
 import re
@@ -18,6 +19,8 @@ _NUMERIC: Final = re.compile(r"[0-9a-fx.]+", re.IGNORECASE)
 ENDPOINT: Final = re.compile(r"/(?:chat/completions|completions|responses|messages|embeddings|models)\Z")
 """Endpoints that documentation of APIs shows in full; a base URL ends before them."""
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+HIGHEST_PORT: Final = 2**16 - 1
+"""Ports have 16 bits (RFC 9293 section 3.1)."""
 
 Problem = tuple[str, str]
 """The path of a key, and its problem."""
@@ -25,7 +28,19 @@ Problem = tuple[str, str]
 
 def dangers(settings: Settings) -> list[Problem]:
     """Return the reasons not to serve, as ``(path, problem)``."""
-    return [*_open_admin_port(settings), *_open_keys(settings), *_loops(settings)]
+    return [*_shared_ports(settings), *_open_admin_port(settings), *_open_keys(settings), *_loops(settings)]
+
+
+def _shared_ports(settings: Settings) -> list[Problem]:
+    """Find admin ports that are the client port, or no ports. Worker n has the admin port + n."""
+    port, first, workers = settings.server.port, settings.admin.port, settings.server.workers
+    last = first + workers - 1
+    if not first or (last <= HIGHEST_PORT and not first <= port <= last):
+        return []
+    if workers == 1:
+        return [("admin.port", f"is also server.port ({port})")]
+    reason = f"the highest port is {HIGHEST_PORT}" if last > HIGHEST_PORT else f"server.port ({port}) is one of them"
+    return [("admin.port", f"is {first} to {last}, one for each of {workers} workers, and {reason}")]
 
 
 def _open_admin_port(settings: Settings) -> list[Problem]:

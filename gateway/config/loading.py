@@ -197,7 +197,7 @@ POLICY_KEYS: Final = frozenset(setting.name for setting in under("fold") if owne
 
 def _cross_check(settings: Settings, reading: DocumentReading) -> None:
     """Report conflicts between values that are valid one by one."""
-    _check_ports(settings, reading)
+    _check_tls(settings.server, reading)
     _check_limits(settings, reading)
     _check_upstreams(settings, reading)
     _check_keys(settings.keys, reading)
@@ -209,12 +209,9 @@ def _cross_check(settings: Settings, reading: DocumentReading) -> None:
     _check_summary(settings, "fold.summary.upstream", settings.fold.summary.upstream, reading)
 
 
-def _check_ports(settings: Settings, reading: DocumentReading) -> None:
-    server, admin = settings.server, settings.admin
+def _check_tls(server: Server, reading: DocumentReading) -> None:
     if bool(server.tls_cert) != bool(server.tls_key):
         reading.note("server.tls", "needs both: cert, the certificate, and key, its private key")
-    if server.port and server.port == admin.port:
-        reading.note("admin.port", f"is also server.port ({server.port})")
 
 
 def _check_limits(settings: Settings, reading: DocumentReading) -> None:

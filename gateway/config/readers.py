@@ -308,7 +308,9 @@ def origin(node: Node) -> str:
         return found.lower()
     meant = found.lower() if "://" in found else f"https://{found.lower()}"
     meant = "/".join(meant.split("/")[:3])
-    near = f"; did you mean {meant}?" if node.is_literal and _is_url(meant, ("http", "https")) else ""
+    near = (
+        f"; did you mean {meant}?" if node.is_literal and "@" not in meant and _is_url(meant, ("http", "https")) else ""
+    )
     raise WrongValue(f"an origin such as https://chat.example.com, without a path{near}")
 
 

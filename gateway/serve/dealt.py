@@ -60,13 +60,14 @@ class DealtSite(web.BaseSite):
         self._show_life()
 
     async def stop(self) -> None:
-        """Take the connections that were dealt already, and no more."""
+        """Take the connections that were dealt already, and no more. Clients get some seconds for their TLS handshakes: one that never
+        begins its own does not hold up the end."""
         if self._alive is not None:
             self._alive.cancel()
         asyncio.get_running_loop().remove_reader(self._channel)
-        self._take()
+        self._take(MOST_OPENING)
         self._channel.close()
-        await self._opening.settled()
+        await self._opening.close()
         await super().stop()
 
     def _readable(self) -> None:
@@ -74,9 +75,9 @@ class DealtSite(web.BaseSite):
             asyncio.get_running_loop().remove_reader(self._channel)
             signal.raise_signal(signal.SIGTERM)
 
-    def _take(self) -> bool:
-        """Take the connections that have come; return whether the supervisor is still there."""
-        for _ in range(AT_ONCE):
+    def _take(self, most: int = AT_ONCE) -> bool:
+        """Take connections that have come; return whether the supervisor is still there."""
+        for _ in range(most):
             try:
                 data, descriptors, *_ = socket.recv_fds(self._channel, 1, 1)
             except BlockingIOError:
@@ -92,7 +93,7 @@ class DealtSite(web.BaseSite):
         return True
 
     def _start_opening(self, connection: socket.socket) -> None:
-        if self._opening.start(self._open(connection), "connection") is None:
+        if self._opening.start(self._open(connection), "connection", must_finish=True) is None:
             connection.close()
             self._report_end()
 

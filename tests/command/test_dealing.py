@@ -17,7 +17,7 @@ from aiohttp import web
 from gateway.command.dealing import PAUSE_S, SILENT_AFTER_S, Dealer, listeners
 from gateway.command.workers import POLL_S
 from gateway.config import Server
-from gateway.serve.dealt import READY, DealtSite
+from gateway.serve.dealt import AT_ONCE, READY, DealtSite
 from gateway.serve.incoming.connection import Connections
 from tests.fakes import Clock
 from tests.redis_server import free_port
@@ -175,6 +175,31 @@ async def test_a_failed_handshake_is_no_connection(tmp_path: Path) -> None:
         await workers.until(lambda: channel.latest == 1 and channel.connections == 0)
         assert await reader.read() == b""
         writer.close()
+
+
+async def test_a_client_that_never_says_hello_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    """A load balancer that only checks the port, and a browser that connects ahead, send nothing."""
+    async with working() as workers:
+        await workers.begin(0, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+        _, writer = await asyncio.open_connection(workers.server.host, workers.server.port)
+        channel, site = workers.dealer._channels[0], workers.sites[0]
+        await workers.until(lambda: channel.latest == 1 and len(site._opening) == 1)
+        async with asyncio.timeout(PATIENCE_S):
+            await site.stop()
+        writer.close()
+
+
+async def test_a_worker_that_ends_serves_all_that_was_dealt_to_it() -> None:
+    async with working() as workers:
+        await workers.begin(0)
+        await workers.until(lambda: workers.dealer._channels[0].ready)
+        opened = [
+            await asyncio.open_connection(workers.server.host, workers.server.port) for _ in range(AT_ONCE // 2 * 3)
+        ]
+        asyncio.get_running_loop().remove_reader(workers.sites[0]._channel)  # its loop has other work
+        await workers.until(lambda: workers.dealer._channels[0].latest == len(opened))
+        await workers.sites[0].stop()
+        assert {(await workers.answer(*each))[0] for each in opened} == {"0"}
 
 
 async def test_connections_of_the_unix_socket_are_dealt_too(tmp_path: Path) -> None:

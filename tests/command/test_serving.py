@@ -370,6 +370,24 @@ async def test_a_wrong_number_on_the_command_line_is_told_in_words(tmp_path, opt
     assert lines[-1] == f"Error: Invalid value for '{option}': {says}"
 
 
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--port", "8788"), "admin.port: is also server.port (8788)."),
+        (
+            ("--port", "8789", "--workers", "2"),
+            "admin.port: is 8788 to 8789, one for each of 2 workers, and server.port (8789) is one of them.",
+        ),
+    ],
+)
+async def test_ports_that_are_one_are_told_in_words(tmp_path, options, says):
+    status, lines = await run(
+        tmp_path, "serve", "--upstream", "http://127.0.0.1:9/v1", "--admin-port", "8788", *options
+    )
+    assert status == 1
+    assert lines == [f"turnfold: {says}"]
+
+
 async def test_a_base_url_that_goes_on_to_an_endpoint_is_told_at_the_start(tmp_path):
     [port, admin] = free_ports(2)
     url = "http://127.0.0.1:9/v1/chat/completions"

@@ -207,6 +207,19 @@ BAD = [
         '1: upstreams.x.base_url: "http://***@x:port/" is not a URL that begins with http:// or https:// and names a host',
     ),
     (
+        "upstreams: {x: {provider: vllm, base_url: 'http://me:sec/ret@x:port/'}}",
+        '1: upstreams.x.base_url: "http://***@x:port/" is not a URL that begins with http:// or https:// and names a host',
+    ),
+    (
+        "models: {a: {upstream: 'http://me:secret@x/v1'}}",
+        '1: models.a.upstream: "http://***@x/v1" is not an upstream; known: openai',
+    ),
+    (f"models: {{a: {{upstream: {'u' * 99}}}}}", f'1: models.a.upstream: "{"u" * 60}..." is not an upstream; known: openai'),
+    (
+        "server: {cors_origins: ['https://me:secret@x/v1']}",
+        '1: server.cors_origins.0: "https://***@x/v1" is not an origin such as https://chat.example.com, without a path',
+    ),
+    (
         "upstreams: {x: {provider: vllm, base_url: http://x, fallbacks: x}}",
         "1: upstreams.x.fallbacks: an upstream cannot replace itself",
     ),
@@ -259,6 +272,8 @@ BAD = [
     ("admin: {host: 0.0.0.0}", "1: admin.token: is required, because admin.host is not a loopback address"),
     ("admin: {host: 10.0.0.7, token: ''}", "1: admin.token: is required, because admin.host is not a loopback address"),
     ("admin: {port: 8787}", "1: admin.port: is also server.port (8787)"),
+    ("server: {workers: 3}\nadmin: {port: 8786}", "2: admin.port: is 8786 to 8788, one for each of 3 workers, and server.port (8787) is one of them"),
+    ("server: {workers: 2}\nadmin: {port: 65535}", "2: admin.port: is 65535 to 65536, one for each of 2 workers, and the highest port is 65535"),
     ("nonsense: 1", "1: nonsense: unknown key; known: server, admin, store, log, observe, upstreams, default_upstream, models, keys, defaults, fold"),
     ("1", "1: 1 is not a mapping of keys to values"),
 ]  # fmt: skip

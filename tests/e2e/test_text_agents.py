@@ -5,7 +5,7 @@ import pytest
 
 from gateway.standin import StandIn
 from gateway.wire.message import text_of
-from tests.fakes import assistant, system, user, words
+from tests.fakes import assistant, chat, system, user, words
 
 WINDOW = 4000
 TASK = "Move the orders of Ines Brandt to the depot in Leith. Never write to a customer without asking me."
@@ -97,3 +97,12 @@ async def test_feedback_inside_a_result_is_the_users(fold):
     text = "\n".join(map(text_of, sent))
     assert wish in text
     assert f"user: {wish}" in text or f"<feedback>\n{wish}" in text
+
+
+async def test_what_the_user_says_about_code_is_sent_whole(fold):
+    wish = "[IMPORTANT] " + words(3400)
+    talk = [system("You are helpful."), *chat(20, 150)[1:-1]]
+    talk += [user("Write the script."), assistant("Here it is:\n\n```python\nprint(1)\n```"), user(wish)]
+    sent = await fold(talk)
+
+    assert wish in text_of(sent[-1])

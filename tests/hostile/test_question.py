@@ -130,11 +130,15 @@ def last_user(messages: Any) -> dict[str, Any]:
     return next(message for message in reversed(messages) if message["role"] == "user")
 
 
-def room_for_question(task: Task, attempt: Attempt) -> int:
-    """What is left for the question's own tokens when all else that must stand does, as the upstream would count."""
+def room_for_question(task: Task, attempt: Attempt, standing: list[dict[str, Any]]) -> int:
+    """What is left for the question's last message when all else that must stand does, as the upstream would count: the pinned messages, the
+    question's other messages, and what follows."""
     count = scaled(task.counter, attempt.ratio, task.request.memory)
     pinned = sum(count.message(message) for message in task.request.messages if message["role"] == "system")
-    return attempt.window - task.least_output(attempt.window) - -(-FIXED * attempt.ratio // 1) - pinned
+    at = standing.index(last_user(standing))
+    first = next((n + 1 for n in range(at - 1, -1, -1) if standing[n]["role"] != "user"), 0)
+    beside = sum(map(count.message, standing[first:at] + standing[at + 1 :]))
+    return attempt.window - task.least_output(attempt.window) - -(-FIXED * attempt.ratio // 1) - pinned - beside
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -154,7 +158,7 @@ def test_a_question_that_fits_is_whole_on_every_rung(seed: int) -> None:
             if messages[-1]["role"] == "assistant":
                 assert standing[-1] == messages[-1], "a prefill is never altered"
             kept = text_of(last_user(standing))
-            room = room_for_question(task, attempt)
+            room = room_for_question(task, attempt, standing)
             if scaled(task.counter, attempt.ratio, task.request.memory).message(question) <= room:
                 whole += 1
                 assert text_of(question) in kept, (seed, window, attempt.rung)
@@ -181,6 +185,38 @@ def check_cut(task: Task, attempt: Attempt, question: dict[str, Any], kept: str)
     if free > 100 and attempt.ratio < 1.5:
         assert kept[-10:] == text_of(question)[-10:]
         assert cost >= free // 2 - 40
+
+
+@pytest.mark.parametrize("size", range(1400, 2100, 25))
+def test_a_question_and_the_newest_step_fit_together(size: int) -> None:
+    """Of a question that fits without the newest step, and not with it, as much is kept as the step leaves."""
+    rng = random.Random(8)
+    calls = [call("look", {"at": words(rng, 20)}, f"c{number}") for number in range(4)]
+    results = [result(f"c{number}", words(rng, 80)) for number in range(4)]
+    question = (words(rng, size * 2) * 2)[: size * 4]
+    messages = [user("Hi."), assistant("Hello."), user(question), assistant(None, *calls), *results]
+    task = replace(task_of(rng, messages, 2000), counter=characters(exact=True), overcount=0.0, output_limit=20)
+
+    attempt = first_attempt(replace(task, reserve=20, margin=0, fold_margin=0))
+
+    sent = orjson.loads(attempt.body)["messages"]
+    assert not certainly_too_long(task, attempt)
+    assert [message["role"] for message in sent[-5:]] == ["assistant", "tool", "tool", "tool", "tool"]
+    assert len(text_of(last_user(sent))) > 4 * 1000
+    assert text_of(last_user(sent))[-10:] == question[-10:]
+
+
+@pytest.mark.parametrize("size", range(1000, 2100, 100))
+def test_many_messages_of_one_question_fit_together(size: int) -> None:
+    """People who write to each other send many messages in a row. What remains of each shortened one takes room, too."""
+    rng = random.Random(9)
+    messages = [*(user(words(rng, 30)) for _ in range(60)), user((words(rng, size * 2) * 2)[: size * 4])]
+    task = replace(task_of(rng, messages, 2000), counter=characters(exact=True), overcount=0.0, output_limit=20)
+
+    attempt = first_attempt(replace(task, reserve=20, margin=0, fold_margin=0))
+
+    assert not certainly_too_long(task, attempt)
+    assert text_of(last_user(orjson.loads(attempt.body)["messages"]))[-10:] == text_of(messages[-1])[-10:]
 
 
 @pytest.mark.parametrize("stated", [StatedNumbers(), StatedNumbers(limit=2000)], ids=["nothing", "the limit"])

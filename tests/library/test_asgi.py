@@ -89,6 +89,44 @@ async def test_a_body_without_a_length_arrives_whole(tmp_path: Path) -> None:
         assert orjson.loads(standin.requests[0].body)["messages"][0]["content"] == "Hello"
 
 
+@pytest.mark.parametrize("pieces", [[b""], [b'{"model":"m",', b'"messages":[{"role":"user","content":"Hello"}]}']])
+async def test_a_body_that_no_header_tells_of_arrives_whole(
+    pieces: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HTTP/2 needs neither a length nor a transfer encoding."""
+    from turnfold.asgi import Application  # noqa: PLC0415
+
+    arriving, sent = asyncio.Queue[Any](), []
+    for number, piece in enumerate(pieces, 1):
+        arriving.put_nowait({"type": "http.request", "body": piece, "more_body": number < len(pieces)})
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async with StandIn(window=WINDOW) as standin:
+        (tmp_path / "turnfold.yaml").write_text(configured(standin, {"admin": {"port": 0}}))
+        monkeypatch.setenv("TURNFOLD_CONFIG", str(tmp_path / "turnfold.yaml"))
+        application = Application()
+        path = "/v1/chat/completions" if pieces[0] else "/v1/models"
+        scope = {
+            "type": "http",
+            "http_version": "2",
+            "method": "POST" if pieces[0] else "GET",
+            "path": path,
+            "headers": [],
+        }
+        await application(scope, arriving.get, send)
+        orders: asyncio.Queue[Any] = asyncio.Queue()
+        orders.put_nowait({"type": "lifespan.startup"})
+        orders.put_nowait({"type": "lifespan.shutdown"})
+        await application({"type": "lifespan"}, orders.get, send)
+
+        assert sent[0]["status"] == 200
+        (seen,) = standin.requests[-1:]
+        assert (seen.path, seen.body) == (path, b"".join(pieces))
+        assert "transfer-encoding" not in seen.headers
+
+
 KEYED = "upstreams: {u: {provider: openai, base_url: 'http://127.0.0.1:9/v1', api_key: k}}\n"
 
 

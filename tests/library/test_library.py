@@ -29,6 +29,21 @@ TOO_LONG = (
 )
 
 
+@pytest.mark.parametrize(
+    "make", [pytest.param(messages_body, id="messages"), pytest.param(responses_body, id="responses")]
+)
+def test_a_memory_that_forgets_changes_no_fold(make: Any) -> None:
+    """It is filled by the requests of others, too."""
+    memory = Memory(50_000)
+    differ = []
+    for seed in range(60):
+        body = make(seed)
+        whole, forgetful = [fold(body, window=1500, output_reserve=50, memory=used) for used in (None, memory)]
+        differ += [] if whole.body == forgetful.body else [seed]
+
+    assert differ == []
+
+
 def test_a_long_conversation_fits_and_keeps_what_its_question_needs() -> None:
     folded = fold({"model": "gpt-4o", "messages": TURNS}, window=4096)
 

@@ -1,5 +1,6 @@
 """WebSockets under /v1 are connected through, frame by frame."""
 
+import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,9 @@ async def echo(request: web.Request) -> web.WebSocketResponse:
     await socket.send_str(f"{request.path_qs} {request.headers['Authorization']}")
     async for frame in socket:
         if frame.type is aiohttp.WSMsgType.TEXT and frame.data == "bye":
-            await socket.close(code=4001)
+            await socket.close(code=4001, message=b"session over")
+        elif frame.type is aiohttp.WSMsgType.TEXT and frame.data == "break":
+            request.transport.abort()
         elif frame.type is aiohttp.WSMsgType.TEXT:
             await socket.send_str(frame.data)
         elif frame.type is aiohttp.WSMsgType.BINARY:
@@ -55,8 +58,38 @@ async def test_frames_travel_both_ways_and_so_does_the_end(gateway_url: str) -> 
         await socket.send_bytes(b"\x00\xff")
         assert await socket.receive_bytes() == b"\x00\xff"
         await socket.send_str("bye")
-        assert (await socket.receive()).type is aiohttp.WSMsgType.CLOSE
-        assert socket.close_code == 4001
+        end = await socket.receive()
+        assert (end.type, end.data, end.extra) == (aiohttp.WSMsgType.CLOSE, 4001, "session over")
+
+
+async def test_a_socket_that_the_upstream_breaks_off_ends_with_a_code_that_may_be_sent(gateway_url: str) -> None:
+    """RFC 6455 reserves 1006 for the library that sees the break; sent in a frame it is a protocol error."""
+    headers = {"Authorization": "Bearer sk-mine"}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.ws_connect(f"{gateway_url}/realtime", headers=headers) as socket,
+    ):
+        await socket.receive_str()
+        await socket.send_str("break")
+        end = await socket.receive()
+        assert (end.type, end.data) == (aiohttp.WSMsgType.CLOSE, aiohttp.WSCloseCode.INTERNAL_ERROR)
+
+
+async def test_the_upstream_gets_the_code_with_which_the_client_closes(aiohttp_server: Any) -> None:
+    codes: asyncio.Queue[int | None] = asyncio.Queue()
+
+    async def handler(request: web.Request) -> web.WebSocketResponse:
+        socket = await echo(request)
+        codes.put_nowait(socket.close_code)
+        return socket
+
+    server = await aiohttp_server(upstream(handler))
+    async with running.in_process(running.configured(f"http://127.0.0.1:{server.port}/v1")) as gateway:
+        url, headers = f"{gateway.base_url}/realtime", {"Authorization": "Bearer sk-mine"}
+        async with gateway.session.ws_connect(url, headers=headers) as socket:
+            await socket.receive_str()
+            await socket.close(code=4002)
+        assert await codes.get() == 4002
 
 
 @pytest.mark.parametrize(

@@ -31,24 +31,30 @@ def prefill_of(source: Source) -> tuple[int, ...]:
 
 
 def kept_whole(source: Source) -> frozenset[int]:
-    """Return the messages that no rung may change: pinned messages, a prefill, and the question.
+    """Return the messages that no stage but the last may change: pinned messages, a prefill, and the question.
 
     If the whole question does not fit, only its last message is one of them; if that does not fit either, none is.
     """
     question = question_of(source)
     whole: tuple[int, ...] = ()
-    if source.policy.question == "refuse" or question_fits(source, question):
+    if source.policy.question == "refuse" or _fits_alone(source, question):
         whole = question
-    elif question_fits(source, question[-1:]):
+    elif _fits_alone(source, question[-1:]):
         whole = question[-1:]
     return frozenset((*source.structure.pinned, *prefill_of(source), *whole))
 
 
-def question_fits(source: Source, question: Sequence[int]) -> bool:
+def _fits_alone(source: Source, question: Sequence[int]) -> bool:
     """Return whether pinned messages and the question fit the window when nothing else is sent."""
-    needed = sum(source.cost_without_ids(source.messages[index]) for index in (*source.structure.pinned, *question))
+    needed = (*source.structure.pinned, *question)
+    return may_fit(source, sum(source.cost_without_ids(source.messages[index]) for index in needed))
+
+
+def may_fit(source: Source, tokens: int) -> bool:
+    """Return whether messages of so many tokens may fit the window with the least room for an answer, so that none of the question must
+    go."""
     overcount = 1.0 if source.counter.exact or source.budget.refused_before else OVERCOUNT_FACTOR
-    return needed <= source.budget.largest_room * overcount
+    return tokens <= source.budget.largest_room * overcount
 
 
 def _role(source: Source, index: int) -> object:

@@ -73,10 +73,15 @@ def _caller(message: Message, called: Called) -> Message:
 
 
 def viewed(message: Message, members: Mapping[str, Any]) -> Message:
-    """Return a message with other members. It is the same object as long as the message is remembered, so that what is read of it is, too."""
+    """Return a message with other members. It is the same object as long as the message is remembered with these, so that what is read of it
+    is, too."""
     facts: MessageFacts[Any] = facts_of(message)
-    if facts.view is None:
-        facts.view = Interned({**message, **members, SENT: message})
-        facts.view.facts.on_growth = facts.grow
-        facts.grow(MESSAGE_BYTES)
-    return facts.view
+    view = facts.view
+    if view is None or any([view.get(name) != value for name, value in members.items()]):
+        view = Interned({**message, **members, SENT: message})
+        view.facts.on_growth = facts.grow
+        is_first, facts.view = facts.view is None, view
+        if is_first:
+            # This may forget the message, and another thread may at any time: then it has no view any more.
+            facts.grow(MESSAGE_BYTES)
+    return view

@@ -3,9 +3,8 @@
 A fold works on `as_said`. The members of a message are copied when it is shortened, so what was split is only used for the same content.
 """
 
-from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from gateway.context.read import pasted
 from gateway.context.read.as_calls import SENT, SPLIT, viewed
@@ -15,9 +14,6 @@ from gateway.context.read.program_messages import Piece
 from gateway.wire.facts import facts_of
 from gateway.wire.message import Message, text_of
 
-MOST_TIMES: Final = 3
-"""Messages in which a row around the user's words is read. A profile comes again in every message."""
-
 
 class Split(NamedTuple):
     """The content of a message, split into what its speaker says and what is around it."""
@@ -25,8 +21,10 @@ class Split(NamedTuple):
     envelope: Envelope | None
     """The envelope of the user's messages; None for an answer."""
     content: Any
+    whole: tuple[Piece, ...]
+    """All of it; empty if nothing of it is known to be said."""
     pieces: tuple[Piece, ...]
-    """Empty if nothing of it is known to be said. What is around the user's words is without rows that `MOST_TIMES` earlier messages have."""
+    """The same without rows around the user's words that an earlier message has: a profile comes again and again."""
 
 
 def as_said(messages: Sequence[Message]) -> Sequence[Message]:
@@ -37,12 +35,12 @@ def as_said(messages: Sequence[Message]) -> Sequence[Message]:
     of_user = [index for index, message in enumerate(messages) if message.get("role") == "user"]
     envelope = envelope_of([head_and_tail(text_of(messages[index])) for index in of_user[:LEARNED_FROM]])
     found: list[Message] | None = None
-    seen: Counter[str] = Counter()
+    seen: set[str] = set()
     for index, message in enumerate(messages):
         split = _split_of(message, envelope, seen)
         if split is not None:
             found = found or list(messages)
-            found[index] = _viewed(message, split)
+            found[index] = viewed(message, {SPLIT: split})
     return found or messages
 
 
@@ -59,40 +57,38 @@ def said_in(message: Message) -> str:
     return said or pasted.own_words(head_and_tail(text_of(message)))
 
 
-def _split_of(message: Message, envelope: Envelope | None, seen: Counter[str]) -> Split | None:
-    """Return how a message is split; None if it is not. ``seen`` has the rows around the user's words so far."""
-    role = message.get("role")
+def _split_of(message: Message, envelope: Envelope | None, seen: set[str]) -> Split | None:
+    """Return how a message is split; None if it is not. ``seen`` has the rows around the user's words so far, and gets those of this message."""
+    role, content = message.get("role"), message.get("content")
     if role == "assistant" and SENT not in message:
         text = text_of(message)
-        return Split(None, message.get("content"), tuple(pieces_of_answer(text))) if text[:1] == "{" else None
+        answer = tuple(pieces_of_answer(text)) if text[:1] == "{" else ()
+        return Split(None, content, answer, answer) if answer else None
     if role != "user" or envelope is None:
         return None
     known = _known(message)
-    if known is None or known.envelope != envelope:
-        pieces = pieces_in(head_and_tail(text_of(message)), envelope)
-        known = Split(envelope, message.get("content"), tuple([_without(piece, seen) for piece in pieces]))
-    seen.update([row for piece in known.pieces if not piece.is_said for row in piece.text.split("\n")])
-    return known
+    whole = known.whole if known is not None and known.envelope == envelope else _whole(message, envelope)
+    return Split(envelope, content, whole, tuple([_without_seen(piece, seen) for piece in whole]))
 
 
 def _known(message: Message) -> Split | None:
+    """Return the split of a remembered message, perhaps of another conversation: there the rows before were others."""
     view = facts_of(message).view
     return None if view is None else view.get(SPLIT)
 
 
-def _without(piece: Piece, seen: Counter[str]) -> Piece:
-    """Return a piece without the rows that were seen, unless it is said."""
-    return (
-        piece
-        if piece.is_said
-        else Piece("\n".join([row for row in piece.text.split("\n") if seen[row] < MOST_TIMES]), False)
-    )
+def _whole(message: Message, envelope: Envelope) -> tuple[Piece, ...]:
+    return tuple(pieces_in(head_and_tail(text_of(message)), envelope))
 
 
-def _viewed(message: Message, split: Split) -> Message:
-    if _known(message) is not split:
-        facts_of(message).view = None
-    return viewed(message, {SPLIT: split})
+def _without_seen(piece: Piece, seen: set[str]) -> Piece:
+    """Return a piece without the rows that were seen, and add the others to these. What is said is returned as it is."""
+    if piece.is_said:
+        return piece
+    rows = piece.text.split("\n")
+    left = [row for row in rows if row not in seen]
+    seen.update(left)
+    return piece if len(left) == len(rows) else Piece("\n".join(left), False)
 
 
 def _pieces_of(message: Message) -> tuple[Piece, ...]:

@@ -18,22 +18,24 @@ class Piece(NamedTuple):
     """Whether the user said it."""
 
 
-_OUTPUT: Final = r"(?:responses?|results?|outputs?|observations?|returncode|stdout|stderr|exit_code)"
-RESULT_TAG: Final = re.compile(rf"(?:\w{{1,40}}_)?{_OUTPUT}", re.I)
+OUTPUT: Final = r"(?:responses?|results?|outputs?|observations?|returncode|stdout|stderr|exit_code)"
+RESULT_TAG: Final = re.compile(rf"(?:\w{{1,40}}_)?{OUTPUT}", re.I)
 """The name of an element with a result."""
 RESULT_LABEL: Final = re.compile(
-    r"\s{0,20}(?:(?:\*\*)?Observations?\b[^\n:]{0,20}:(?:\*\*)?|\[[^\n]{1,500}?\] (?:Result|Error|Output):)", re.I
+    r"\s{0,20}(?:(?:\*\*)?Observations?(?: (?:from\b|[(\[#\d])[^\n:]{0,20})?(?:\*\*)?:(?:\*\*)?|\[[^\n]{1,500}?\] (?:Result|Error|Output):)",
+    re.I,
 )
-"""What a program writes before a result: ``Observation:``, ``[read_file for 'a.py'] Result:``."""
+"""What a program writes before a result: ``Observation:``, ``Observation 2:``, ``[read_file for 'a.py'] Result:``."""
 _OTHER_BEGINNING: Final = re.compile(
     rf"""\s{{0,20}}(?:
         (?-i:\[[A-Z][A-Z_\ ]{{2,40}}\])
       | (?-i:[A-Z][A-Z_\ ]{{0,40}}\b(?:RESULTS?|OUTPUT|RESPONSE|LOGS)\b[^\n:]{{0,120}}:)
-      | </?(?:\w{{1,40}}_)?{_OUTPUT}\b[^<>\n]{{0,200}}>
+      | </?(?:\w{{1,40}}_)?{OUTPUT}\b[^<>\n]{{0,200}}>
     )""",
     re.X | re.I,
 )
-"""Other beginnings of what programs write: ``[ERROR]``, ``EXECUTION RESULT of [execute_bash]:``, ``<tool_response>``."""
+"""Other beginnings of what programs write: ``[ERROR]``, ``EXECUTION RESULT of [execute_bash]:``, ``<tool_response>``. A person may write
+``[IMPORTANT]`` and ``EXPECTED OUTPUT:``, too."""
 _ACTED: Final = r"(?:added|answered|asked|denied|gave|provided|rejected|replied|responded|said|sent|wrote)"
 _WORDS: Final = r"(?:comment|feedback|input|message|reply|request)"
 _SAID_LABEL: Final = re.compile(

@@ -4,11 +4,19 @@ import re
 from typing import Final
 
 from gateway.context.read.elements import elements_of
-from gateway.context.read.program_messages import RESULT_LABEL, RESULT_TAG, begins_like_result, pieces_of
+from gateway.context.read.program_messages import OUTPUT, RESULT_LABEL, RESULT_TAG, begins_like_result, pieces_of
 from gateway.context.read.text_calls import Called
 
 _TOOL: Final = r"(?:tool|command|function|execution|action|code|shell|terminal|bash|python|api|sql|script|program)"
 _HAPPENED: Final = r"(?:results?|outputs?|responses?|returned|logs?|executed|finished|failed|exit(?:ed)?)"
+_BEHIND_CODE: Final = re.compile(
+    rf"""\s{{0,20}}(?:
+        (?-i:{_TOOL.upper()}\b[A-Z_\ ]{{0,40}}\b(?:RESULTS?|OUTPUT|RESPONSE|LOGS)\b[^\n:]{{0,120}}:)
+      | </?(?:{_TOOL}_)?{OUTPUT}\b[^<>\n]{{0,200}}>
+    )""",
+    re.X | re.I,
+)
+"""Beginnings of results that name a tool, or nothing else: ``EXECUTION RESULT of [execute_bash]:``, ``<returncode>``."""
 _LIKE_OUTPUT: Final = re.compile(
     rf"""\s{{0,20}}(?:
         [{{\[]\s{{0,20}}["{{}}\[\]\d-]
@@ -24,10 +32,12 @@ _ENVIRONMENT_TAGS: Final = frozenset({"environment_details", "system-reminder", 
 
 def is_result(text: str, before: Called) -> bool:
     """Return whether a user message is the result of the calls in the message before it. People write code and paste output, too: so a
-    result must begin like one."""
+    result must begin like one, and behind code like nothing that a person writes about code."""
     if not before.calls or any([piece.is_said for piece in pieces_of(text)]):
         return False
-    return begins_like_result(text) or (before.certain and _LIKE_OUTPUT.match(text) is not None)
+    if before.certain:
+        return begins_like_result(text) or _LIKE_OUTPUT.match(text) is not None
+    return RESULT_LABEL.match(text) is not None or _BEHIND_CODE.match(text) is not None
 
 
 def result_in(text: str) -> str:

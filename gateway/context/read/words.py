@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 from functools import partial
-from typing import Final
+from typing import Final, Self
 
 from gateway.context.weights import IN_DATA, IN_SPEECH
 from gateway.wire.memory import Memory, Recent
@@ -33,7 +33,7 @@ PLAIN, NUMBER, NAME, CODE, SYMBOL, DATE, IDENT = Shape
 # A member that is looked up in its class costs a call in Python 3.11, and thousands of words are compared.
 
 
-TOKEN_BYTES: Final = 330
+TOKEN_BYTES: Final = 400
 """Bytes of a cached token: its text, its word with the key, their tuple, their place in a table (tracemalloc, CPython
 3.11)."""
 TEXT_BYTES: Final = 220
@@ -47,20 +47,35 @@ _IS_ORDINARY: Final = tuple([shape in (PLAIN, NAME) for shape in Shape])
 _BY_SHAPE: Final = tuple(zip(IN_SPEECH, IN_DATA, _IS_ORDINARY, strict=True))
 
 
-class Word:
+class Word(str):
     """One word. It is never changed. It is no dataclass, because its last three members follow from its shape, and thousands are
-    made."""
+    made.
+
+    As a text it is the token that it was read from. So what is read of a token at two times is equal, and a fold does not depend on what a
+    memory has forgotten.
+    """
 
     __slots__ = ("in_data", "in_speech", "key", "ordinary", "shape", "size")
 
-    def __init__(self, key: str, shape: Shape, size: float) -> None:
-        self.key = key
-        """Its normal form: a rough stem of a plain word."""
-        self.shape = shape
-        self.size = size
-        """Its tokens beyond those of a plain text of its length."""
-        self.in_speech, self.in_data, self.ordinary = _BY_SHAPE[shape]
-        """Its odds as a fact (see `weights.IN_SPEECH`), and whether it is a plain word or a name, whose rarity decides its worth."""
+    def __new__(cls, token: str, key: str, shape: Shape, size: float) -> Self:
+        """Make the word of a token with this shape."""
+        word = super().__new__(cls, token)
+        word.key = key
+        word.shape = shape
+        word.size = size
+        word.in_speech, word.in_data, word.ordinary = _BY_SHAPE[shape]
+        return word
+
+    key: str
+    """Its normal form: a rough stem of a plain word."""
+    shape: Shape
+    size: float
+    """Its tokens beyond those of a plain text of its length."""
+    in_speech: float
+    in_data: float
+    """Its odds as a fact (see `weights.IN_SPEECH`)."""
+    ordinary: bool
+    """Whether it is a plain word or a name, whose rarity decides its worth."""
 
 
 _SEPARATORS: Final = bytes.maketrans(b"()[]{}<>,;=\"'`*|!?\t\n\r", b" " * 21)
@@ -111,7 +126,7 @@ Words = Callable[[str], tuple[Word, ...]]
 
 
 class Lexicon:
-    """Reads texts as words. Tokens and short texts are cached, so equal words are mostly the same object."""
+    """Reads texts as words. Tokens and short texts are cached, so equal words are mostly the same object: this makes comparing them fast."""
 
     __slots__ = ("_texts", "_tokens")
 
@@ -146,12 +161,13 @@ class Lexicon:
         if not bare:
             return ()
         if not bare.isascii() and (run := _UNSPACED.search(bare)):
-            return (*_unspaced(run[0]), *self(_UNSPACED.sub(" ", bare)))
+            return (*_unspaced(token, run[0]), *self(_UNSPACED.sub(" ", bare)))
         shape = _shape(bare)
         if shape is IDENT and ":" in bare and (place := _PLACE.fullmatch(bare)):
             parts = [part.strip(_EDGES) for part in place.groups("")]
-            return tuple([word for part in parts if part for word in _word(part, _shape(part))])
-        return _word(bare, shape)
+            named = [(f"{token} {number}", part) for number, part in enumerate(parts) if part]
+            return tuple([word for name, part in named for word in _word(name, part, _shape(part))])
+        return _word(token, bare, shape)
 
 
 def lexicon_of(memory: Memory | None) -> Words:
@@ -164,18 +180,19 @@ def words(text: str, memory: Memory | None = None) -> tuple[Word, ...]:
     return lexicon_of(memory)(text)
 
 
-def _word(bare: str, shape: Shape) -> tuple[Word, ...]:
-    """Return the word of a token with this shape; nothing for a short plain word."""
+def _word(token: str, bare: str, shape: Shape) -> tuple[Word, ...]:
+    """Return the word of a token with this shape; nothing for a short plain word. ``bare`` is the token without signs at its edges."""
     if not _IS_ORDINARY[shape]:
-        return (Word(bare.lower(), shape, len(bare) * _EXTRA_TOKENS[shape]),)
+        return (Word(token, bare.lower(), shape, len(bare) * _EXTRA_TOKENS[shape]),)
     if not bare.isascii():
-        return (Word(stem(bare), shape, len(bare) * _EXTRA_TOKENS_BEYOND_ASCII),)
-    return (Word(stem(bare), shape, 0.0),) if len(bare) > 2 else ()
+        return (Word(token, stem(bare), shape, len(bare) * _EXTRA_TOKENS_BEYOND_ASCII),)
+    return (Word(token, stem(bare), shape, 0.0),) if len(bare) > 2 else ()
 
 
-def _unspaced(run: str) -> Iterator[Word]:
+def _unspaced(token: str, run: str) -> Iterator[Word]:
+    name = hash(token)  # a token may be a whole chapter, so its text is not repeated for each pair
     for start in range(max(len(run) - 1, 1)):
-        yield Word(run[start : start + 2], PLAIN, _PAIR_TOKENS)
+        yield Word(f"{name} {start}", run[start : start + 2], PLAIN, _PAIR_TOKENS)
 
 
 def _shape(bare: str) -> Shape:

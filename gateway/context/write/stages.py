@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from gateway.context.cut.cutting import layout_of
 from gateway.context.cut.layout import Layout
 from gateway.context.cut.media_and_reasoning import has_media_or_reasoning
-from gateway.context.cut.question import kept_whole, question_of
+from gateway.context.cut.question import kept_whole, may_fit, question_of
 from gateway.context.cut.rungs import QUESTION_ONLY
 from gateway.context.cut.source import Source
 from gateway.context.cut.unit_limits import gets_final_size
@@ -189,21 +189,25 @@ def drop_note_and_quotes(sketch: Sketch, source: Source) -> Sketch:
 
 
 def cut_question(sketch: Sketch, source: Source) -> Sketch:
-    """Shorten a question that does not fit the window: its earlier messages first, then its last one."""
-    untouched = kept_whole(source)
-    question = [index for index in question_of(source) if index not in untouched and index in sketch.kept]
-    if not question:
+    """Shorten a question that does not fit the window beside the newest step: its earlier messages first, then its last one."""
+    if source.policy.question == "refuse":
         return sketch
-    cost = sum(source.cost_without_ids(sketch.kept[index]) for index in question)
-    others = sum(map(source.cost_without_ids, sketch.messages)) - cost
-    excess = cost - source.budget.question_room(others)
-    kept, saved = _shrink_largest(sketch, source, (question[:-1], question[-1:]), excess)
+    question = [index for index in question_of(source) if index in sketch.kept]
+    shorter, saved = sketch, 0
+    for part in filter(None, (question[:-1], question[-1:])):
+        total = sum(map(source.cost_without_ids, shorter.messages))
+        if not may_fit(source, total):
+            cost = sum(source.cost_without_ids(shorter.kept[index]) for index in part)
+            excess = cost - source.budget.question_room(total - cost)
+            kept, less = _shrink_largest(shorter, source, (part,), excess)
+            shorter, saved = replace(shorter, kept=kept), saved + less
     if not saved:
         return sketch
-    total = sum(len(text_of(sketch.kept[index])) for index in question)
-    characters = sum(characters_without_markers(text_of(kept[index])) for index in question)
-    shorter = _with_step(sketch, kept, Step("question", saved, f"{characters} of {total} characters"))
-    return replace(shorter, question_kept=QuestionKept(characters, total))
+    changed = [index for index in question if shorter.kept[index] is not sketch.kept[index]]
+    before = sum(len(text_of(sketch.kept[index])) for index in changed)
+    after = sum(characters_without_markers(text_of(shorter.kept[index])) for index in changed)
+    shorter = _with_step(shorter, shorter.kept, Step("question", saved, f"{after} of {before} characters"))
+    return replace(shorter, question_kept=QuestionKept(after, before))
 
 
 STAGES: Final[tuple[Stage, ...]] = (

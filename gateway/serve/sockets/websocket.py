@@ -31,6 +31,8 @@ CONTENT: Final = frozenset({aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY})
 """Types of frames with content."""
 ENDS: Final = frozenset({aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSING, aiohttp.WSMsgType.CLOSED})
 """Types of frames after which nothing more comes."""
+NEVER_SENT: Final = frozenset({1005, 1006, 1015})
+"""Codes by which a library says that a connection broke. In a frame they are protocol errors (RFC 6455, section 7.4.1)."""
 
 
 def wants_websocket(request: web.BaseRequest) -> bool:
@@ -64,9 +66,9 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     turns = Turns(gateway, record, request.method, records.path_of(request), speaks_responses=speaks_responses(request))
     retries = Retries(gateway, target, turns, upstream.send_str)
     messages = ClientMessages(gateway, request, target, turns, retries)
+    chosen = (upstream.protocol,) if upstream.protocol else ()
+    client = web.WebSocketResponse(protocols=chosen, max_msg_size=LARGEST_FRAME, autoping=False)
     try:
-        chosen = (upstream.protocol,) if upstream.protocol else ()
-        client = web.WebSocketResponse(protocols=chosen, max_msg_size=LARGEST_FRAME, autoping=False)
         client.headers.update(record.own_headers(gateway, "none"))
         await client.prepare(request)
         record.set_outcome(101)
@@ -77,7 +79,7 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     finally:
         retries.release()
         turns.close()
-        await upstream.close()
+        await _close(upstream, client)  # a client that closes cancels the forwarding
 
 
 Socket = aiohttp.ClientWebSocketResponse | web.WebSocketResponse
@@ -124,30 +126,33 @@ async def _forward_upstream(
             await _send(client, frame.content)
             await turns.read(frame)
 
+    reason = ""
     async for arrived in _frames(upstream, retries):
         if arrived is None:
             await forward(retries.release())
+        elif arrived.type in ENDS:
+            reason = arrived.extra or ""
         elif arrived.type in CONTENT:
             await forward(await retries.receive(await frame_of(gateway, arrived.data)))
         else:
             await _send_other(client, arrived)
     await forward(retries.release())
-    await _close(client, upstream)
+    await _close(client, upstream, reason)
 
 
 async def _frames(
     upstream: aiohttp.ClientWebSocketResponse, retries: Retries
 ) -> AsyncIterator[aiohttp.WSMessage | None]:
-    """Yield the upstream's frames until it closes; None when held events may be held no longer."""
+    """Yield the upstream's frames, the last one when it closes; None when held events may be held no longer."""
     while True:
         try:
             frame = await upstream.receive(retries.patience_s)
         except TimeoutError:
             yield None
             continue
+        yield frame
         if frame.type in ENDS:
             return
-        yield frame
         await asyncio.sleep(0)  # others get their turn between frames that arrived together
 
 
@@ -163,7 +168,10 @@ async def _send_other(sink: Socket, frame: aiohttp.WSMessage) -> None:
         await sink.pong(frame.data)
 
 
-async def _close(sink: Socket, source: Socket) -> None:
-    """Close one side with the code with which the other side was closed."""
+async def _close(sink: Socket, source: Socket, reason: str = "") -> None:
+    """Close one side with the code with which the other side was closed, and with its reason."""
     if not sink.closed:
-        await sink.close(code=source.close_code or 1000)
+        code = source.close_code or aiohttp.WSCloseCode.OK
+        if code in NEVER_SENT:
+            code = aiohttp.WSCloseCode.INTERNAL_ERROR
+        await sink.close(code=code, message=reason.encode())

@@ -146,7 +146,7 @@ def test_of_two_results_the_one_whose_call_says_something_new_is_opened() -> Non
 
 
 def _copy(word: Word) -> Word:
-    return Word(word.key, word.shape, word.size)
+    return Word(f"{word} again", word.key, word.shape, word.size)
 
 
 def test_equal_words_that_are_other_objects_are_the_same_fact() -> None:

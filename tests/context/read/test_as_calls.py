@@ -1,5 +1,7 @@
 """A conversation whose agent calls in its text is read with calls and results, and sent as it came."""
 
+import pytest
+
 from gateway.context.cut.turns import split
 from gateway.context.read import lines
 from gateway.context.read.as_calls import as_calls, as_sent, calls_of
@@ -64,6 +66,16 @@ def test_a_remembered_message_is_read_once() -> None:
     first, again = as_calls(talk), as_calls([memory.message(dumps(each)) for each in TALK])
     assert first[2] is again[2]
     assert first[3] is again[3]
+
+
+@pytest.mark.parametrize("budget", range(13_000, 16_000, 400))
+def test_a_message_that_is_forgotten_meanwhile_is_read_all_the_same(budget: int) -> None:
+    """A conversation may be larger than the memory: then what is read of a message pushes itself out."""
+    memory = Memory(budget)
+    came = [{**each, "content": f"{each['content']} {number}"} for number in range(20) for each in TALK]
+    talk = [memory.message(dumps(each)) or {} for each in came]
+
+    assert [as_sent(read) for read in as_calls(talk)] == came
 
 
 def test_calls_of_the_api_are_found_too() -> None:

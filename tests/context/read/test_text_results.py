@@ -23,6 +23,9 @@ CODE = Called("", (TextCall("bash", "{}"),))
         ('<tool_response>\n{"rows": 3}\n</tool_response>', '{"rows": 3}'),
         ("<tool_response>\n1\n</tool_response>\n<tool_response>\n2\n</tool_response>", "1\n2"),
         ("<returncode>0</returncode>\n<output>\n3 rows\n</output>", "0\n3 rows"),
+        ("Observation 2: 3 rows", "3 rows"),
+        ("**Observation:** 3 rows", "3 rows"),
+        ("Observation (read): 3 rows", "3 rows"),
         ("EXECUTION RESULT of [execute_bash]:\n3 rows", "EXECUTION RESULT of [execute_bash]:\n3 rows"),
         ("TOOL RESPONSE: \n3 rows", "TOOL RESPONSE: \n3 rows"),
     ],
@@ -42,6 +45,9 @@ def test_what_begins_like_a_result_is_one(before: Called, text: str, result: str
         "Command output:\n3 rows",
         "Tool `read` returned: 3 rows",
         "Command failed: what now?",
+        "[ERROR] no such file",
+        "SEARCH RESULTS:\n3 rows",
+        "<search_results>\n3 rows\n</search_results>",
     ],
 )
 def test_output_is_a_result_only_behind_what_is_certainly_a_call(text: str) -> None:
@@ -67,6 +73,21 @@ def test_output_is_a_result_only_behind_what_is_certainly_a_call(text: str) -> N
 )
 def test_what_a_person_says_is_no_result(text: str) -> None:
     assert not is_result(text, CERTAIN)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[IMPORTANT] Never deploy on a Friday.",
+        "[UPDATE] The port is 8081 now.",
+        "EXPECTED OUTPUT: one row for each order",
+        "MY RESPONSE to your question: Leith",
+        "<expected_output>\none row for each order\n</expected_output>\nPlease change it.",
+        "Observations on your code: it is slow.",
+    ],
+)
+def test_what_a_person_writes_about_code_is_no_result(text: str) -> None:
+    assert not is_result(text, CODE)
 
 
 def test_nothing_is_a_result_without_a_call() -> None:
