@@ -4,14 +4,15 @@ A fold works on `as_said`. The members of a message are copied when it is shorte
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from gateway.context.read import pasted
 from gateway.context.read.as_calls import SENT, SPLIT, viewed
 from gateway.context.read.envelopes import LEARNED_FROM, Envelope, envelope_of, pieces_in, pieces_of_answer
 from gateway.context.read.line import head_and_tail
 from gateway.context.read.program_messages import Piece
-from gateway.wire.facts import facts_of
+from gateway.wire.facts import Interned, facts_of
+from gateway.wire.memory import Memory
 from gateway.wire.message import Message, text_of
 
 
@@ -27,13 +28,16 @@ class Split(NamedTuple):
     """The same without rows around the user's words that an earlier message has: a profile comes again and again."""
 
 
-def as_said(messages: Sequence[Message]) -> Sequence[Message]:
+ENVELOPE_BYTES: Final = 1000
+"""Approximate bytes of a remembered envelope."""
+
+
+def as_said(messages: Sequence[Message], memory: Memory | None = None) -> Sequence[Message]:
     """Return messages that are split where a program wrote around what is said; the same messages if there are none.
 
     The user's are split by the envelope of their application, and answers in JSON by their members.
     """
-    of_user = [index for index, message in enumerate(messages) if message.get("role") == "user"]
-    envelope = envelope_of([head_and_tail(text_of(messages[index])) for index in of_user[:LEARNED_FROM]])
+    envelope = _envelope_of([message for message in messages if message.get("role") == "user"][:LEARNED_FROM], memory)
     found: list[Message] | None = None
     seen: set[str] = set()
     for index, message in enumerate(messages):
@@ -55,6 +59,18 @@ def said_in(message: Message) -> str:
     pieces = _pieces_of(message)
     said = pasted.own_words_of(pasted.parts_of_pieces(pieces)) if pieces else ""
     return said or pasted.own_words(head_and_tail(text_of(message)))
+
+
+def _envelope_of(first: Sequence[Message], memory: Memory | None) -> Envelope | None:
+    """Return the envelope that the user's first messages have, or the remembered one of the same messages."""
+
+    def learned() -> tuple[Envelope | None]:
+        return (envelope_of([head_and_tail(text_of(message)) for message in first]),)
+
+    numbers = tuple([message.number for message in first if type(message) is Interned and message.number])
+    if memory is None or len(numbers) < len(first):
+        return learned()[0]
+    return memory.get_or_make(("envelope", numbers), learned, ENVELOPE_BYTES)[0]
 
 
 def _split_of(message: Message, envelope: Envelope | None, seen: set[str]) -> Split | None:

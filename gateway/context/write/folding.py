@@ -83,8 +83,9 @@ def source_of(
         if rows:
             notes.append(rows)
     earlier_notes = "\n".join(notes)
-    read = tuple(as_said(as_calls(plain)))
-    return Source(read, split(read), budget, counter, policy, summary, rung, earlier_notes, memory or Memory())
+    memory = memory or Memory()
+    read = tuple(as_said(as_calls(plain), memory))
+    return Source(read, split(read), budget, counter, policy, summary, rung, earlier_notes, memory)
 
 
 def _carries_note(messages: Sequence[Message], index: int) -> bool:
