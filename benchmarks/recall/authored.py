@@ -146,6 +146,25 @@ SETS: Final = (
         " short messages that do not seem to ask.",
     ),
     Authored(
+        "chats in other channels", "channels", Kind.CHAT,
+        "Four chats, by another author: Hindi in Latin letters in bursts of short messages, an app with its own labels, JSON both ways, a novelist in German. How"
+        " an envelope is recognised, and how a match counts for its neighbours, was chosen with them in view.",
+    ),
+    Authored(
+        "chats in other channels, held out", "channels_held_out", Kind.CHAT,
+        "Five more, by another author: a pupil with formulas, mails, an app in Italian, XML in Spanish, Tagalog with English in bursts. Nothing is chosen on"
+        " them.",
+    ),
+    Authored(
+        "agents with other tools", "tool_agents", Kind.AGENT,
+        "Three long sessions: a browser, a data warehouse, a coding agent with reminders in its messages.",
+    ),
+    Authored(
+        "agents with other tools, held out", "tool_agents_held_out", Kind.AGENT,
+        "Four more, by another author, one in German, one in Spanish: incidents of a platform, an office with mail and calendar, the move of a database, a"
+        " browser. Nothing is chosen on them.",
+    ),
+    Authored(
         "service of six companies", "service", Kind.SERVICE,
         "Nine conversations of a telephone company, a shop and hotels, two of three in English. How such questions are answered, and what back ends"
         " write around answers, was chosen on them.",

@@ -81,6 +81,8 @@ NEXT = {
     "id": "Terima kasih. Sekarang kita ngapain?",
     "el": "Ευχαριστώ. Τι κάνουμε τώρα;",
     "hu": "Köszi. Most mit csináljunk?",
+    "hi-Latn": "Thanks. Ab aage kya karna hai?",
+    "tl": "Salamat. Ano na ang susunod nating gagawin?",
 }
 """A question about nothing that was said, by language. In a language that the chat does not speak hardly anything is quoted for it, which
 leaves more room for wishes."""

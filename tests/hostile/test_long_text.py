@@ -11,7 +11,7 @@ from gateway.context.count.counter import Counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.source import MOST_THOROUGH_CHARACTERS
-from gateway.context.read import lines, sentences
+from gateway.context.read import line, lines, sentences
 from gateway.context.shrink.gaps import LONGEST_CLUSTER
 from gateway.context.shrink.text import shrink_text
 from gateway.context.write import pools
@@ -135,7 +135,7 @@ def test_old_words_of_a_user_take_a_bounded_number_of_steps(unit: str, monkeypat
 def test_one_message_of_any_length_is_read_in_a_bounded_number_of_steps(
     unit: str, role: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines, "MOST_PROSE_CHARACTERS", 8_000)
+    monkeypatch.setattr(line, "MOST_PROSE_CHARACTERS", 8_000)
     some, more = (
         steps(lambda size=size: lines.read({"role": role, "content": unit * (size // len(unit))}))
         for size in (10_000, 80_000)
@@ -147,7 +147,7 @@ def test_one_message_of_any_length_is_read_in_a_bounded_number_of_steps(
 def test_one_row_of_output_of_any_length_is_read_in_a_bounded_number_of_steps(
     unit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines, "MOST_PROSE_CHARACTERS", 8_000)
+    monkeypatch.setattr(line, "MOST_PROSE_CHARACTERS", 8_000)
     some, more = (
         steps(
             lambda size=size: lines.read({"role": "tool", "tool_call_id": "c", "content": unit * (size // len(unit))})
@@ -170,15 +170,15 @@ class Copied(str):
 
 @pytest.mark.parametrize("unit", ["a. ", "B. ", "Dr. ", "x. a ", "1"])
 def test_sentences_that_do_not_end_are_not_copied_again_and_again(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    line = Copied(unit * 2000 + ". " + "a. " * 2000)
+    copied = Copied(unit * 2000 + ". " + "a. " * 2000)
     monkeypatch.setattr(Copied, "copied", 0)
-    list(sentences.split(line))  # the loop over one line, without its bounds
-    assert Copied.copied < 20 * len(line)
+    list(sentences.split(copied))  # the loop over one line, without its bounds
+    assert Copied.copied < 20 * len(copied)
 
 
 @pytest.mark.parametrize("unit", ["```\n", "<file>\n", "-----\n", "a whale "])
 def test_what_a_user_asks_is_read_in_a_bounded_number_of_steps(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "MOST_PROSE_CHARACTERS", 8_000)
+    monkeypatch.setattr(line, "MOST_PROSE_CHARACTERS", 8_000)
     some, more = (
         steps(lambda message=message: question_text(SimpleNamespace(messages=[message]), (0,)))
         for message in (user(unit * (size // len(unit)) + "Where was the whale?") for size in (10_000, 80_000))

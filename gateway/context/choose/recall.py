@@ -338,10 +338,15 @@ def _squared_rarity(number: int, total: int) -> float:
 def _with_neighbours(
     pool: LinePool, own_scores: Mapping[Passage, float], role_factors: Mapping[str, float]
 ) -> dict[Passage, float]:
-    """Add to each passage its share of the best scores of neighbouring messages, multiply by the factor of its speaker, and
-    divide by the square root of its size."""
+    """Divide the score of each passage by the square root of its size, add its share of the best of these in neighbouring messages, and
+    multiply by the factor of its speaker.
+
+    The share is of scores by size, so that a very short neighbour does not get more than what it stands beside. In a message of many passages, such as
+    a page, each is less likely to be what is meant.
+    """
+    by_size = {passage: score / sqrt(pool.size(passage) + ROW_OPENING_TOKENS) for passage, score in own_scores.items()}
     best_by_rank: dict[int, float] = {}
-    for passage, score in own_scores.items():
+    for passage, score in by_size.items():
         rank = pool.rank[pool.message_of[passage.start]]
         best_by_rank[rank] = max(best_by_rank.get(rank, 0.0), score)
     shares = _neighbour_shares_by_rank(pool, best_by_rank)
@@ -351,14 +356,15 @@ def _with_neighbours(
         role = pool.readings[index].role
         factor = role_factors.get(role, 1.0)
         tells_findings = pool.has_many_calls and role == "assistant"
-        for passage in pool.passages(index):
+        passages = pool.passages(index)
+        for passage in passages:
             if pool.envelope.issuperset(passage):
                 continue
-            score = (own_scores.get(passage, 0.0) + share) * factor
+            score = (by_size.get(passage, 0.0) + share / sqrt(len(passages))) * factor
             if tells_findings and pool.lines[passage.start].kind is SENTENCE:
                 score *= USER_FACTOR
             if score > 0.0:
-                scores[passage] = score / sqrt(pool.size(passage) + ROW_OPENING_TOKENS)
+                scores[passage] = score
     return scores
 
 

@@ -127,7 +127,7 @@ def callers_of(messages: Sequence[Message]) -> dict[int, int]:
             if "tool_calls" in message or "function_call" in message:
                 for name in call_ids(message):
                     callers_by_id[name] = index
-        elif SENT in message:
+        elif role in RESULT_ROLES and SENT in message:
             callers[index] = index - 1
         elif role in RESULT_ROLES:
             caller = callers_by_id.pop(result_id(message), None)

@@ -18,7 +18,9 @@ _CALLS: Final = "turnfold.calls"
 """A member of an agent's message: its calls in the shape of ``tool_calls``. Its content still has their text."""
 _PROSE: Final = "turnfold.prose"
 """A member of the same message: what it says besides its calls."""
-_ADDED: Final = frozenset({SENT, _CALLS, _PROSE})
+SPLIT: Final = "turnfold.split"
+"""A member of a user's message: see `gateway.context.read.as_said`."""
+_ADDED: Final = frozenset({SENT, _CALLS, _PROSE, SPLIT})
 
 
 def as_calls(messages: Sequence[Message]) -> Sequence[Message]:
@@ -31,7 +33,7 @@ def as_calls(messages: Sequence[Message]) -> Sequence[Message]:
             if called.calls and is_result(text_of(message), called):
                 found = found or list(messages)
                 found[index - 1] = _caller(before, called)
-                found[index] = _viewed(message, {"role": "tool"})
+                found[index] = viewed(message, {"role": "tool"})
     return found or messages
 
 
@@ -52,10 +54,9 @@ def calls_of(message: Message) -> Sequence[Mapping[str, Any]]:
     return tool_calls(message) if calls is None else calls
 
 
-def prose_of(message: Message) -> str:
-    """Return what a message says besides its calls."""
-    prose: str | None = message.get(_PROSE)
-    return text_of(message) if prose is None else prose
+def prose_of(message: Message) -> str | None:
+    """Return what an agent's message says besides the calls in its text; None for any other message."""
+    return message.get(_PROSE)
 
 
 def _called(message: Message) -> Called:
@@ -68,16 +69,19 @@ def _called(message: Message) -> Called:
 
 def _caller(message: Message, called: Called) -> Message:
     calls = [{"function": {"name": call.name, "arguments": call.arguments}} for call in called.calls]
-    return _viewed(message, {_CALLS: calls, _PROSE: called.prose})
+    return viewed(message, {_CALLS: calls, _PROSE: called.prose})
 
 
-def _viewed(message: Message, members: Mapping[str, Any]) -> Message:
-    """Return a message with other members. It is the same object as long as the message is remembered, so that what is read of it is, too."""
+def viewed(message: Message, members: Mapping[str, Any]) -> Message:
+    """Return a message with other members. It is the same object as long as the message is remembered with these, so that what is read of it
+    is, too."""
     facts: MessageFacts[Any] = facts_of(message)
     view = facts.view
-    if view is None:
-        view = facts.view = Interned({**message, **members, SENT: message})
+    if view is None or any([view.get(name) != value for name, value in members.items()]):
+        view = Interned({**message, **members, SENT: message})
         view.facts.on_growth = facts.grow
-        # This may forget the message, and another thread may at any time: then it has no view any more.
-        facts.grow(MESSAGE_BYTES)
+        is_first, facts.view = facts.view is None, view
+        if is_first:
+            # This may forget the message, and another thread may at any time: then it has no view any more.
+            facts.grow(MESSAGE_BYTES)
     return view

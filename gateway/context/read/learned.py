@@ -1,6 +1,6 @@
 """Learned points of a sentence: how much its words and pairs of words sound like a standing wish or a revocation.
 
-The weights were learned from sentences written for it, in 29 languages (`python -m benchmarks.recall.learn`). They
+The weights were learned from sentences written for it, in 37 languages (`python -m benchmarks.recall.learn`). They
 are added to the points of the classes of words in `wishes`, and were learned as such an addition.
 """
 

@@ -15,6 +15,8 @@ MOST_LINES: Final = 1200
 
 MOST_LINE_CHARACTERS: Final = 360
 """Characters. A longer sentence or row is quoted in pieces."""
+MOST_PROSE_CHARACTERS: Final = MOST_LINES * MOST_LINE_CHARACTERS
+"""The most characters of a message that are split into sentences: as many as the most lines can have."""
 
 GAP: Final = "… "
 """The mark before a text of which the part before is left out: words of the same message, rows of the same output, or the
@@ -117,3 +119,9 @@ FULL_SHARE_LINES: Final = 60
 def share_of_one_in(number: int, most: float = 1.0) -> float:
     """Return the factor for the worth of one of so many lines or values, at most ``most``: a row among thousands is seldom needed."""
     return min(most, sqrt(FULL_SHARE_LINES / max(number, 1)))
+
+
+def head_and_tail(text: str) -> str:
+    """Return the head and the tail of a huge text; any other text as it is."""
+    half = MOST_PROSE_CHARACTERS // 2
+    return text if len(text) <= MOST_PROSE_CHARACTERS else f"{text[:half]}\n{text[-half:]}"

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from gateway.context.read import pasted, sentences, wishes
 from gateway.context.read.as_calls import SENT, calls_of, prose_of
+from gateway.context.read.as_said import parts_of
 from gateway.context.read.calls import call_line
 from gateway.context.read.cues import binding_points, sentence_of
 from gateway.context.read.errors import error_words_in, reports_error
@@ -23,6 +24,7 @@ from gateway.context.read.line import (
     RECORD,
     SENTENCE,
     Line,
+    head_and_tail,
     make_line,
     share_of_one_in,
 )
@@ -93,25 +95,20 @@ def _read(message: Message, words: Words) -> Iterator[Line]:
     if role in RESULT_ROLES:
         yield from _result_lines(result_in(text) if SENT in message else text, words)
     else:
-        yield from _message_lines(head_and_tail(prose_of(message)), words, user=role == "user")
+        yield from _message_lines(_parts(message), words, user=role == "user")
     for number, call in enumerate(calls_of(message), FIRST_CALL):
         yield call_line(call_name(call), call_arguments(call), number, words)
 
 
-MOST_PROSE_CHARACTERS: Final = MOST_LINES * MOST_LINE_CHARACTERS
-"""The most characters of a message that are split into sentences: as many as the most lines can have."""
+def _parts(message: Message) -> list[pasted.Part]:
+    prose = prose_of(message)
+    return parts_of(message) if prose is None else pasted.parts_of(head_and_tail(prose))
 
 
-def head_and_tail(text: str) -> str:
-    """Return the head and the tail of a huge text; any other text as it is."""
-    half = MOST_PROSE_CHARACTERS // 2
-    return text if len(text) <= MOST_PROSE_CHARACTERS else f"{text[:half]}\n{text[-half:]}"
-
-
-def _message_lines(text: str, words: Words, *, user: bool) -> Iterator[Line]:
+def _message_lines(parts: Iterable[pasted.Part], words: Words, *, user: bool) -> Iterator[Line]:
     """Return the lines of a speaker: sentences, and for each pasted block a line about it, with its rows as output."""
     split = sentences.of_user if user else sentences.of_answer
-    for number, part in enumerate(pasted.parts_of(text), 1):
+    for number, part in enumerate(parts, 1):
         if part.is_block:
             yield from _block_lines(part, words, user=user, group=number)
         else:

@@ -6,17 +6,19 @@ two rows of dashes.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from gateway.context.read import templates
 from gateway.context.read.line import MOST_LINE_CHARACTERS
+from gateway.context.read.program_messages import Piece, pieces_of
 
 FENCE: Final = "```"
 CONTEXT: Final = "context"
 """The name of the block with what a program writes around the user's words."""
 LEAST_BLOCK_ROWS: Final = 3
 """The least rows of a block. A shorter one is read as the speaker's own words, unless it is longer than a line may be."""
+LEAST_BLOCK_WORDS: Final = 8
+"""The least words of a shorter block that a program wrote around the user's words."""
 
 _DOCUMENT_WORDS: Final = (
     "article articles attachment attachments chunk chunks code codebase content contents context contract csv cv data diff"
@@ -51,29 +53,37 @@ class Part(NamedTuple):
 
 def parts_of(text: str) -> list[Part]:
     """Split a message into the speaker's own words and blocks. Short blocks are among the own words."""
-    if written := templates.pieces_of(text):
-        return list(_parts_of_template(written))
+    written = pieces_of(text)
+    return parts_of_pieces(written) if written else _parts_of_own(text)
+
+
+def parts_of_pieces(pieces: Iterable[Piece]) -> list[Part]:
+    """Return the parts of what the user says, and what a program writes around it as blocks. A few words of that say nothing."""
+    found: list[Part] = []
+    for piece in pieces:
+        if piece.is_said:
+            found += _parts_of_own(piece.text)
+        elif piece.text.strip().count("\n") + 1 >= LEAST_BLOCK_ROWS or len(piece.text.split()) >= LEAST_BLOCK_WORDS:
+            found.append(Part(piece.text, True, CONTEXT))
+    return found
+
+
+def _parts_of_own(text: str) -> list[Part]:
     if FENCE not in text and "<" not in text and "-----" not in text and "=====" not in text and '"""' not in text:
         return [Part(text)]
     return list(_parts(text))
 
 
-def _parts_of_template(pieces: Iterable[templates.Piece]) -> Iterator[Part]:
-    """Yield what the user says, and the passages. A row or two of the template say nothing."""
-    for piece in pieces:
-        if piece.is_said:
-            yield Part(piece.text)
-        elif piece.text.strip().count("\n") + 1 >= LEAST_BLOCK_ROWS:
-            yield Part(piece.text, True, CONTEXT)
-
-
 def own_words(text: str) -> str:
     """Return a message without what is pasted; all of it if nothing else is said."""
-    parts = parts_of(text)
+    return own_words_of(parts_of(text)) or text
+
+
+def own_words_of(parts: Sequence[Part]) -> str:
+    """Return the parts that are no blocks, or the only part; empty if there are none."""
     if len(parts) == 1:
         return parts[0].text
-    own = "\n".join([part.text.strip() for part in parts if not part.is_block and part.text.strip()])
-    return own or text
+    return "\n".join([part.text.strip() for part in parts if not part.is_block and part.text.strip()])
 
 
 def _parts(text: str) -> Iterator[Part]:

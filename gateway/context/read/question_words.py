@@ -29,7 +29,7 @@ _FIRST_WORDS: Final = (
     " ποιος ποια ποιο ποιον ποιους ποιων ποιανού ποιοι ποιες πότε πού πόσο πόσα πόσοι πόσες πώς γιατί"
     " kuka kenen ketä kenet kenelle keneltä mikä mitä minkä mistä missä mihin minne milloin paljonko montako kuinka miksi miten kumpi"
     " kik kiket kinek kivel kitől kinél kihez kiről mikor mikorra mikortól meddig miből miben mitől miért mely melyik melyiket milyen hova hová honnan mennyi mennyit"
-    " mennyiért mennyibe hány hányan hányszor hányadik hogyan millal kuhu miks kuidas"
+    " mennyiért mennyibe hány hányan hányszor hányadik hogyan ano millal kuhu miks kuidas"
     " מי מה מתי איפה לאן מאיפה כמה איך למה מדוע איזה איזו"
     " مين ماذا شو ايش إيش أيش وش متى امتى إمتى إيمتى أين وين فين كم قديش كيف ازاي لماذا ليش ليه أي هل بكم بأي لأي شنو منو لمين"
 )
@@ -50,6 +50,10 @@ _ANYWHERE_WORDS: Final = (
     # Hindi, Bengali, Marathi, Tamil, Telugu, Persian, Urdu
     " कौन किस किसे किसका किसकी किसके किसने क्या कब कहाँ कहां कितना कितने कितनी कैसे कैसा क्यों कौनसा कौनसी কে কি কী কবে কখন কোথায় কত কেন কীভাবে কোন"
     " कोण काय कधी कुठे किती யார் என்ன எப்போது எங்கே எத்தனை எவ்வளவு ஏன் எப்படி எது ఎవరు ఏమి ఎప్పుడు ఎక్కడ ఎంత ఎందుకు ఎలా ఏది"
+    # The same as people type them in Latin letters: Hindi and Urdu, Bengali, Persian, Arabic; Tagalog, Malay, Swahili, Yoruba, Pidgin
+    " kya kyu kyun kyo kyon kiyun kab kabse kaha kahan kahaan kidhar kaun kaunsa kaunsi konsa konsi kisne kisko kiska kiski kiske kisse kisliye kitna kitne kitni kitnay kaise kaisa kaisi kaisay"
+    " keno kobe kothay kothai kakhon kokhon koto kivabe chera chandta chetor koja kojast kodum kodoom shu shou shoo emta imta ezay ezzay leish leesh addeish adesh kifak kifik"
+    " anong sino sinong kanino kaninong saan saang nasaan kailan bakit paano papaano magkano alin aling brp knp gmn dmn macammana bape lini gani wetin"
     " چه چی چیه چیست کجا کجاست چند چقدر چرا چطور کدام کدوم کون کیا کب کہاں کتنا کتنے کتنی کیوں کیسے"
 )
 _ANYWHERE: Final = frozenset(_ANYWHERE_WORDS.split())

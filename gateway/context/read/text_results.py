@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from gateway.context.read.elements import elements_of
-from gateway.context.read.templates import OUTPUT, RESULT_LABEL, RESULT_TAG, begins_like_result, pieces_of
+from gateway.context.read.program_messages import OUTPUT, RESULT_LABEL, RESULT_TAG, begins_like_result, pieces_of
 from gateway.context.read.text_calls import Called
 
 _TOOL: Final = r"(?:tool|command|function|execution|action|code|shell|terminal|bash|python|api|sql|script|program)"

@@ -11,16 +11,14 @@ from msgspec.structs import replace
 from gateway.context.choose.need import need
 from gateway.context.cut.layout import Layout
 from gateway.context.cut.source import Source
+from gateway.context.read.as_said import said_in
 from gateway.context.read.instructions import is_errand, is_unmarked_request, request_in
-from gateway.context.read.lines import head_and_tail
-from gateway.context.read.pasted import own_words
 from gateway.context.read.question_words import places_of_question_words
 from gateway.context.read.questions import SHORT_QUESTION_CHARACTERS, asks_for_information, is_question
 from gateway.context.read.spoken import spoken
 from gateway.context.read.subject import names_a_subject
 from gateway.context.write.pools import pool_of
 from gateway.context.write.search import words_of_pinned
-from gateway.wire.message import text_of
 
 MOST_SET_ASIDE_OF_FREE: Final = 0.6
 """Share of the free room: the most tokens of quotes for which turns are set aside. It counts in a small window."""
@@ -178,7 +176,7 @@ def _need(source: Source, ask: Ask) -> float:
 
 def question_text(source: Source, indices: tuple[int, ...]) -> str:
     """Return the end of what the user says in a question's last message: what is asked, without pasted documents."""
-    return spoken(own_words(head_and_tail(text_of(source.messages[indices[-1]]))))[-QUESTION_CHARACTERS:]
+    return spoken(said_in(source.messages[indices[-1]]))[-QUESTION_CHARACTERS:]
 
 
 def allowance(ask: Ask) -> Allowance:

@@ -13,6 +13,7 @@ from gateway.context.cut.source import Source
 from gateway.context.cut.summary import Summary
 from gateway.context.cut.turns import split
 from gateway.context.read.as_calls import as_calls, as_sent
+from gateway.context.read.as_said import as_said
 from gateway.context.write import draft_cache
 from gateway.context.write.draft import Draft, Step
 from gateway.wire.memory import Memory
@@ -82,8 +83,9 @@ def source_of(
         if rows:
             notes.append(rows)
     earlier_notes = "\n".join(notes)
-    read = tuple(as_calls(plain))
-    return Source(read, split(read), budget, counter, policy, summary, rung, earlier_notes, memory or Memory())
+    memory = memory or Memory()
+    read = tuple(as_said(as_calls(plain), memory))
+    return Source(read, split(read), budget, counter, policy, summary, rung, earlier_notes, memory)
 
 
 def _carries_note(messages: Sequence[Message], index: int) -> bool:

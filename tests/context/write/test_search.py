@@ -55,7 +55,22 @@ def test_the_same_conversation_is_quoted_in_the_same_words() -> None:
 SHIPMENTS: Final = "\n".join(
     f"Shipment {name}:\nstatus: {'held at customs' if number % 2 else 'on its way'}\ncarrier: {('Nordlink', 'Ostlink')[number % 2]}"
     for number, name in enumerate(
-        ["Ardent", "Bellows", "Corvid", "Dunmore", "Esker", "Fennel", "Garnet", "Halcyon", "Kestrel", "Mallow"]
+        [
+            f"{name}{suffix}"
+            for suffix in ("", " II", " III")
+            for name in [
+                "Ardent",
+                "Bellows",
+                "Corvid",
+                "Dunmore",
+                "Esker",
+                "Fennel",
+                "Garnet",
+                "Halcyon",
+                "Kestrel",
+                "Mallow",
+            ]
+        ]
     )
 )
 
@@ -75,7 +90,7 @@ def test_of_lines_with_the_same_text_only_those_that_stand_in_the_request_count_
 
     for text in ("status: on its way", "status: held at customs", "carrier: Nordlink"):
         assert sum(fate.kept for fate in fates if fate.text == text) == sent.count(text), text
-    assert 0 < sent.count("status: on its way") < 5
+    assert 0 < sent.count("status: on its way") < 15
 
 
 def test_a_message_is_quoted_where_it_is_set_aside_and_not_where_it_is_kept_whatever_was_searched_before() -> None:

@@ -1,0 +1,112 @@
+"""Messages of the user in which it is known what the user says, and what an application writes around it.
+
+A fold works on `as_said`. The members of a message are copied when it is shortened, so what was split is only used for the same content.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from gateway.context.read import pasted
+from gateway.context.read.as_calls import SENT, SPLIT, viewed
+from gateway.context.read.envelopes import LEARNED_FROM, Envelope, envelope_of, pieces_in, pieces_of_answer
+from gateway.context.read.line import head_and_tail
+from gateway.context.read.program_messages import Piece
+from gateway.wire.facts import Interned, facts_of
+from gateway.wire.memory import Memory
+from gateway.wire.message import Message, text_of
+
+
+class Split(NamedTuple):
+    """The content of a message, split into what its speaker says and what is around it."""
+
+    envelope: Envelope | None
+    """The envelope of the user's messages; None for an answer."""
+    content: Any
+    whole: tuple[Piece, ...]
+    """All of it; empty if nothing of it is known to be said."""
+    pieces: tuple[Piece, ...]
+    """The same without rows around the user's words that an earlier message has: a profile comes again and again."""
+
+
+ENVELOPE_BYTES: Final = 1000
+"""Approximate bytes of a remembered envelope."""
+
+
+def as_said(messages: Sequence[Message], memory: Memory | None = None) -> Sequence[Message]:
+    """Return messages that are split where a program wrote around what is said; the same messages if there are none.
+
+    The user's are split by the envelope of their application, and answers in JSON by their members.
+    """
+    envelope = _envelope_of([message for message in messages if message.get("role") == "user"][:LEARNED_FROM], memory)
+    found: list[Message] | None = None
+    seen: set[str] = set()
+    for index, message in enumerate(messages):
+        split = _split_of(message, envelope, seen)
+        if split is not None:
+            found = found or list(messages)
+            found[index] = viewed(message, {SPLIT: split})
+    return found or messages
+
+
+def parts_of(message: Message) -> list[pasted.Part]:
+    """Return the parts of a message's text: what its speaker says, and what is around it or pasted."""
+    pieces = _pieces_of(message)
+    return pasted.parts_of_pieces(pieces) if pieces else pasted.parts_of(head_and_tail(text_of(message)))
+
+
+def said_in(message: Message) -> str:
+    """Return what the user says in a message, without what is around it or pasted."""
+    pieces = _pieces_of(message)
+    said = pasted.own_words_of(pasted.parts_of_pieces(pieces)) if pieces else ""
+    return said or pasted.own_words(head_and_tail(text_of(message)))
+
+
+def _envelope_of(first: Sequence[Message], memory: Memory | None) -> Envelope | None:
+    """Return the envelope that the user's first messages have, or the remembered one of the same messages."""
+
+    def learned() -> tuple[Envelope | None]:
+        return (envelope_of([head_and_tail(text_of(message)) for message in first]),)
+
+    numbers = tuple([message.number for message in first if type(message) is Interned and message.number])
+    if memory is None or len(numbers) < len(first):
+        return learned()[0]
+    return memory.get_or_make(("envelope", numbers), learned, ENVELOPE_BYTES)[0]
+
+
+def _split_of(message: Message, envelope: Envelope | None, seen: set[str]) -> Split | None:
+    """Return how a message is split; None if it is not. ``seen`` has the rows around the user's words so far, and gets those of this message."""
+    role, content = message.get("role"), message.get("content")
+    if role == "assistant" and SENT not in message:
+        text = text_of(message)
+        answer = tuple(pieces_of_answer(text)) if text[:1] == "{" else ()
+        return Split(None, content, answer, answer) if answer else None
+    if role != "user" or envelope is None:
+        return None
+    known = _known(message)
+    whole = known.whole if known is not None and known.envelope == envelope else _whole(message, envelope)
+    return Split(envelope, content, whole, tuple([_without_seen(piece, seen) for piece in whole]))
+
+
+def _known(message: Message) -> Split | None:
+    """Return the split of a remembered message, perhaps of another conversation: there the rows before were others."""
+    view = facts_of(message).view
+    return None if view is None else view.get(SPLIT)
+
+
+def _whole(message: Message, envelope: Envelope) -> tuple[Piece, ...]:
+    return tuple(pieces_in(head_and_tail(text_of(message)), envelope))
+
+
+def _without_seen(piece: Piece, seen: set[str]) -> Piece:
+    """Return a piece without the rows that were seen, and add the others to these. What is said is returned as it is."""
+    if piece.is_said:
+        return piece
+    rows = piece.text.split("\n")
+    left = [row for row in rows if row not in seen]
+    seen.update(left)
+    return piece if len(left) == len(rows) else Piece("\n".join(left), False)
+
+
+def _pieces_of(message: Message) -> tuple[Piece, ...]:
+    split: Split | None = message.get(SPLIT)
+    return split.pieces if split is not None and split.content is message.get("content") else ()

@@ -1,0 +1,164 @@
+"""What an application writes around the user's words is told from them by what repeats, in any language and form."""
+
+from collections.abc import Callable
+
+import orjson
+import pytest
+
+from gateway.context.count.message_cost import counter
+from gateway.context.cut.budget import Budget
+from gateway.context.cut.policy import Policy
+from gateway.context.read.as_said import as_said, parts_of, said_in
+from gateway.context.read.envelopes import Envelope, envelope_of, pieces_in
+from gateway.context.write.folding import fold_conversation
+from tests.fakes import assistant, user
+
+COUNTER = counter("o200k")
+
+SAID = [
+    "I moved my flat to Wexcombe Street last week. Who do I tell?",
+    "My landlord is Mr Okonjo. Can I pay him by card?",
+    "I lost the blue key. What do I do now?",
+    "ok I wrote to him. He never answers me, is that normal?",
+    "My rent is 912 now. Was it less before?",
+    "I think we agreed on May. Did I say May?",
+]
+FOUND = [
+    "Keys are kept at the office.\nA lost key costs 40.\nBring a passport.",
+    "Rent is due on the first.\nCards are not taken.\nA reminder costs 5.",
+    "Letters are answered in ten days.\nLate ones go to the board.\nThe board meets in June.",
+    "A notice takes three months.\nIt needs a signature.\nA copy stays here.",
+    "The cellar is shared.\nBicycles stand in the yard.\nThe yard closes at ten.",
+    "Repairs are ordered by phone.\nThe number is on the door.\nWater comes first.",
+]
+
+
+def passages(said: str, found: str, number: int) -> str:
+    return f"Tag 20417 skriver den {number}.3., kl. 19:{number}5:\n{said}\n\nFunna avsnitt:\n[A] {found}\n\n--- slut ---\nSvara nu."
+
+
+def labels(said: str, found: str, number: int) -> str:
+    return f"Uhrzeit: {number}:30\nProfil: mag Tee\nNachricht: {said}"
+
+
+def elements(said: str, found: str, number: int) -> str:
+    return f'<turn n="{number}">\n<place>kitchen</place>\n<utterance>{said}</utterance>\n<notes>\n{found}\n</notes>\n</turn>'
+
+
+def members(said: str, found: str, number: int) -> str:
+    return orjson.dumps(
+        {"locale": "en-GB", "screen": "home", "input": {"text": said, "at": f"2026-03-0{number}"}, "hints": found}
+    ).decode()
+
+
+def mail(said: str, found: str, number: int) -> str:
+    return f"From: Zia Bramhall\nSubject: Re: flat {number}\n\n{said}\n\nKind regards\nZia"
+
+
+Wrap = Callable[[str, str, int], str]
+WRAPS: list[Wrap] = [passages, labels, elements, members, mail]
+
+
+def wrapped(wrap: Wrap) -> list[str]:
+    return [wrap(said, found, number) for number, (said, found) in enumerate(zip(SAID, FOUND, strict=True), 1)]
+
+
+def learned(wrap: Wrap) -> Envelope:
+    envelope = envelope_of(wrapped(wrap))
+    assert envelope is not None
+    return envelope
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_the_users_words_are_told_from_what_the_application_writes(wrap: Wrap) -> None:
+    envelope = learned(wrap)
+
+    for text, said in zip(wrapped(wrap), SAID, strict=True):
+        assert [piece.text for piece in pieces_in(text, envelope) if piece.is_said] == [said]
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_a_new_message_is_split_as_the_first_ones_are(wrap: Wrap) -> None:
+    said = "where did I put the red folder"
+    pieces = pieces_in(wrap(said, "Folders are green.\nThey cost 3.\nOne each.", 9), learned(wrap))
+
+    assert [piece.text for piece in pieces if piece.is_said] == [said]
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "Use the following context to answer.\n\nContext:\n{found}\n\nQuestion: {said}\nHelpful Answer:",
+        "Context information is below.\n---\n{found}\n---\nAnswer the query.\nQuery: {said}\nAnswer: ",
+        "## Retrieved documents:\n{found}\n\n**User question:** {said}",
+        "Kontext:\n{found}\n\nFrage: {said}\nAntwort:",
+        "Question: {said}\n\nSources:\n{found}",
+        "{said}\n\n<hits>\n{found}\n</hits>",
+        "<hits>\n{found}\n</hits>\n\n{said}",
+    ],
+)
+def test_two_messages_show_a_template(template: str) -> None:
+    first, second = [template.format(found=found, said=said) for found, said in zip(FOUND[:2], SAID[:2], strict=True)]
+    messages = as_said([user(first), assistant("I do."), user(second)])
+
+    assert [said_in(message) for message in messages[::2]] == SAID[:2]
+
+
+@pytest.mark.parametrize("wrap", [passages, elements, members])
+def test_passages_are_still_read_as_what_was_pasted(wrap: Wrap) -> None:
+    messages = as_said([user(text) for text in wrapped(wrap)])
+
+    for message, found in zip(messages, FOUND, strict=True):
+        pasted = "\n".join([part.text for part in parts_of(message) if part.is_block])
+        assert all(row in pasted for row in found.split("\n"))
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        SAID,
+        ["ok", "ok", "yes", "ok", "no"],
+        [f"Zia: {said}" for said in ("hm", "ok", "yes", "no")],
+        ["", "", "", ""],
+        ['{"a": 1}', '{"a": 2}', '{"a": 3}', '{"a": 4}'],
+        ["{", "{}", '{"a"', "{", "{}"],
+        SAID[:1],
+    ],
+)
+def test_messages_without_an_envelope_have_none(texts: list[str]) -> None:
+    assert envelope_of(texts) is None
+
+
+def test_a_message_without_the_envelope_is_read_as_the_users_own() -> None:
+    said = "I write this by hand. Do I pay in May?"
+    messages = as_said([*[user(text) for text in wrapped(passages)], user(said)])
+
+    assert said_in(messages[-1]) == said
+
+
+def test_a_shortened_message_is_read_by_its_own_text() -> None:
+    message = as_said([user(text) for text in wrapped(passages)])[-1]
+
+    assert said_in({**message, "content": "Only this is left."}) == "Only this is left."
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_messages_are_sent_as_they_came(wrap: Wrap) -> None:
+    messages = [message for text in wrapped(wrap) for message in (user(text), assistant("Noted, thank you. " * 30))]
+    draft = fold_conversation(
+        [*messages, user(wrap("What was my rent?", FOUND[0], 7))], Budget(700, 50, 0, 0), COUNTER, Policy()
+    )
+
+    assert draft.steps
+    assert all(set(message) == {"role", "content"} for message in draft.messages)
+    assert wrap("What was my rent?", FOUND[0], 7) in draft.messages[-1]["content"]
+
+
+def test_a_question_in_an_envelope_finds_what_was_said() -> None:
+    messages = [message for text in wrapped(passages) for message in (user(text), assistant("Noted, thank you. " * 40))]
+    asked = passages(
+        "how much is my rent", "Bins are emptied on Friday.\nGlass goes in the blue one.\nPaper comes later.", 8
+    )
+    draft = fold_conversation([*messages, user(asked)], Budget(800, 50, 0, 0), COUNTER, Policy())
+
+    assert any("912" in str(message["content"]) for message in draft.messages)
