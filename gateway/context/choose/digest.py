@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 from gateway.context.choose.greedy import Greedy
 from gateway.context.choose.rows import render
@@ -24,12 +24,32 @@ LEAST_ESTIMATE_RATIO: Final = 0.5
 estimated do not end the choice."""
 
 
-def choose(pool: LinePool, tokens: int, count: CountText, *, known: frozenset[str] = frozenset()) -> list[int]:
+class Shown(NamedTuple):
+    """What an earlier digest shows of the pool."""
+
+    lines: frozenset[int]
+    """Positions of its lines."""
+    messages: frozenset[int]
+    """The messages from which they were chosen."""
+
+
+NOTHING_SHOWN: Final = Shown(frozenset(), frozenset())
+
+
+def choose(
+    pool: LinePool,
+    tokens: int,
+    count: CountText,
+    *,
+    known: frozenset[str] = frozenset(),
+    earlier: Shown = NOTHING_SHOWN,
+) -> list[int]:
     """Choose the lines of a digest, standing wishes first, then those with the most new facts per token; return their positions in order.
 
-    ``known`` are facts that are elsewhere in the request.
+    ``known`` are facts that are elsewhere in the request. With an ``earlier`` digest only lines of other messages are chosen, for what follows it.
     """
     greedy = Greedy(pool, known, None)
+    greedy.leave_out(earlier.messages, earlier.lines)
     if pool.has_many_calls:
         greedy.take_wishes(pool.wishes.sure, tokens * SURE_WISHES_SHARE_WITH_CALLS)
     few_wishes = pool.has_many_calls or pool.dialogue.between_people

@@ -74,6 +74,20 @@ class Greedy:
         a message that is not open."""
         heapq.heapify(self.heap)
 
+    def leave_out(self, messages: Collection[int], shown: Iterable[int]) -> None:
+        """Take no lines of these messages. The facts of the lines ``shown``, which stand elsewhere, are known."""
+        if not messages:
+            return
+        self.candidates = {
+            message: [] if message in messages else positions for message, positions in self.candidates.items()
+        }
+        self.heap = [(bound, rank) for bound, rank in self.heap if self.candidates[self.pool.message_order[~rank]]]
+        heapq.heapify(self.heap)
+        for message in messages:
+            self.taken.update(self.pool.positions.get(message, ()))
+        for position in shown:
+            self._mark_facts_known(self.lines[position].words)
+
     def grow(self, tokens: float) -> None:
         """Choose lines up to about so many tokens.
 

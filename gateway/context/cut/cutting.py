@@ -41,7 +41,7 @@ def _make_layout(source: Source) -> Layout:
             room=room,
             cut=cut,
             cut_at_question=cut,
-            folded=_folded_by(cut, units),
+            folded=folded_by(cut, units),
             questions=questions,
             ends_with_question=ends_with_question,
         )
@@ -52,7 +52,7 @@ def _make_layout(source: Source) -> Layout:
         room=room,
         cut=cut,
         cut_at_question=cuts[question] if question >= 0 else Cut(),
-        folded=_folded_by(cut, units),
+        folded=folded_by(cut, units),
         questions=_questions_since_cut(units, cuts, question),
         ends_with_question=ends_with_question,
         prefix_breaks=ends_with_question and replay.prefix_breaks(units, room),
@@ -92,7 +92,7 @@ def _room_of(source: Source) -> Room:
     return Room(free, quote_tokens, source.policy.low_water, source.policy.max_turns, source.policy.prices)
 
 
-def _folded_by(cut: Cut, units: Sequence[Unit]) -> tuple[int, ...]:
+def folded_by(cut: Cut, units: Sequence[Unit]) -> tuple[int, ...]:
     """Return the indices of the messages before a cut; if it is inside a turn, the turn's user messages are kept."""
     return tuple(
         sorted(

@@ -22,7 +22,7 @@ from gateway.context.cut.shares import (
     LONG_MESSAGE_REQUESTS,
     Shares,
 )
-from gateway.context.cut.units import ANSWER, USER, Cut, Room
+from gateway.context.cut.units import ANSWER, USER, Cut, EarlierDigest, Room
 
 KEPT_SHARE: Final = 0.15
 """Share of the units that are kept in full right after a cut. The rest of the room lets the conversation grow."""
@@ -50,6 +50,13 @@ customer service (rooms of some hundred tokens), 6 to 10 % less of what later ca
 STEPS_PER_TURN: Final = 2
 """Requests of a turn that count as one turn of growth, if turns have more of them."""
 
+ADDED_SHARE: Final = 0.75
+"""Factor for what is added to an earlier digest: of the tokens that the added messages would have in a digest of everything, if each message had
+the same share. Measured with agents in windows of a quarter to half of each session: with 0.5, 0.75 and 1 llama.cpp processes 7, 5 and 4 % fewer
+tokens than without; with 0.5 two fewer of a hundred values for later calls are found at a tenth."""
+ADDED_FRAME_TOKENS: Final = 40
+"""Tokens of the frame around what is added, and of the empty row before it."""
+
 
 def next_cut(sums: CostSums, cut: Cut, newest: int, turn_quote_tokens: int | None) -> Cut:
     """Return the next cut. Old results are trimmed if that frees enough room and costs no more than folding. Else units are folded up
@@ -64,8 +71,7 @@ def next_cut(sums: CostSums, cut: Cut, newest: int, turn_quote_tokens: int | Non
     folded = _with_shares(sums, _cut_at(first), newest, most_filled, unspent)
     if sums.too_many_turns(cut, newest):
         return folded
-    size = sums.kept_cost(folded, newest) + folded.digest_tokens
-    price_of_folding = _price(sums, newest, size, size, most_filled)
+    folded, price_of_folding = _with_cheaper_digest(sums, cut, folded, newest, most_filled)
     for trimmed, unchanged in _trimmed_cuts(sums, cut, newest):
         kept = sums.kept_cost(trimmed, newest)
         size = kept + cut.digest_tokens
@@ -95,6 +101,33 @@ def _price(sums: CostSums, newest: int, size: int, rewritten: int, most_filled: 
     prices = sums.room.prices
     growth = max(most_filled - size, 1)
     return prices.written * rewritten / growth + prices.read * (size + growth / 2) / sums.tokens_per_request(newest)
+
+
+def _with_cheaper_digest(sums: CostSums, cut: Cut, folded: Cut, newest: int, most_filled: int) -> tuple[Cut, float]:
+    """Return the cut ``folded`` with the cheaper digest and its price: written anew, or the present one with an addition. This one is larger, but
+    its beginning stays in the cache."""
+    kept = sums.kept_cost(folded, newest)
+    size = kept + folded.digest_tokens
+    price = _price(sums, newest, size, size, most_filled)
+    continued = _with_earlier_digest(sums, cut, folded, newest)
+    if continued is None or continued.earlier_digest is None:
+        return folded, price
+    size = kept + continued.digest_tokens
+    price_of_continuing = _price(sums, newest, size, size - continued.earlier_digest.tokens, most_filled)
+    can_grow = most_filled - size >= GROWTH_REQUESTS * sums.tokens_per_request(newest)
+    return (continued, price_of_continuing) if can_grow and price_of_continuing < price else (folded, price)
+
+
+def _with_earlier_digest(sums: CostSums, cut: Cut, folded: Cut, newest: int) -> Cut | None:
+    """Return the cut ``folded`` with a digest that begins like that of ``cut``. None without one, in a room that is too small, and in a chat: its
+    requests need little room, and a larger digest leaves less for quotes."""
+    is_possible = cut.digest_tokens and not (cut.tight or folded.tight) and folded.first_kept > cut.first_kept
+    if not is_possible or sums.room.free < LEAST_DIGEST_ROOM or not sums.has_agent_at(newest):
+        return None
+    earlier = cut.earlier_digest or EarlierDigest(cut.first_kept, cut.digest_tokens)
+    share_of_added = 1 - sums.full[earlier.first_kept] / max(sums.full[folded.first_kept], 1)
+    added = int(ADDED_SHARE * share_of_added * earlier.tokens) + ADDED_FRAME_TOKENS
+    return replace(folded, digest_tokens=earlier.tokens + added, earlier_digest=earlier)
 
 
 def _trimmed_cuts(sums: CostSums, cut: Cut, newest: int) -> list[tuple[Cut, int]]:

@@ -48,6 +48,14 @@ def newest_question(units: Sequence[Unit]) -> int:
     return next((position for position in range(len(units) - 1, -1, -1) if units[position].kind is USER), -1)
 
 
+class EarlierDigest(NamedTuple):
+    """The digest of an earlier cut."""
+
+    first_kept: int
+    """Its lines are those of the units before this."""
+    tokens: int
+
+
 class Cut(msgspec.Struct, frozen=True):
     """Where a conversation is cut. All numbers are positions of units."""
 
@@ -59,6 +67,8 @@ class Cut(msgspec.Struct, frozen=True):
     """Kept units from ``stubs_end`` up to this are trimmed."""
     digest_tokens: int = 0
     """Tokens for the digest of the folded part."""
+    earlier_digest: EarlierDigest | None = None
+    """The digest with which this digest begins, byte for byte; None if all of it is written anew."""
     quote_tokens: int = 0
     """Tokens for quotes in turns that begin under this cut."""
     tight: bool = False

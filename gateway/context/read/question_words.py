@@ -61,12 +61,12 @@ _LAST_WORDS: Final = "quoi quand où comment pourquoi mı mi mu mü không hông
 _LAST: Final = frozenset(_LAST_WORDS.split())
 """Words that ask as the last one: in spoken French (*c'était quand*), and particles of Turkish and Vietnamese."""
 _UNSPACED: Final = re.compile(
-    "(?:什么|什麼|谁|誰|怎么|怎麼)(?![都也怕])|啥|哪|(?<!好)[几幾][号號点點个個次岁歲天年月袋块塊本杯瓶家间間张張条條件种種位层層楼樓元斤米度分]|多少|多久|多大|到底|([\u4e00-\u9fff])[不没沒]\1|何[时時人日月年回個枚をがでにのとて]|[吗嗎呢][。…~～ ]*$"
+    "(?:什么|什麼|谁|誰|怎么|怎麼)(?![都也怕])|啥|哪(?![里儿裡兒个個家种種天]?[都也])|(?<!好)[几幾][号號点點个個次岁歲天年月袋块塊本杯瓶家间間张張条條件种種位层層楼樓元斤米度分]|多少|多久|多大|到底|([\u4e00-\u9fff])[不没沒]\1|何[时時人日月年回個枚をがでにのとて]|[吗嗎呢][。…~～ ]*$"
     "|(?:いつ|どこ|だれ|なに)(?!も)|いつも?まで|どれ|どの|どんな|どっち|どちら|どなた|どう|いくら|いくつ|なぜ|なんで|なんだ|何だ|[すたいうる]っけ|[すたいるう]か[。… ]*$|は[。… ]*$"
     "|누구|누가|뭐|뭘|뭔|왜(?![가-힣])|무엇|무슨|언제|어디|어떻게|어떤|어느|얼마|며칠|몇"
     "|ใคร|อะไร|เมื่อไหร่|เมื่อไร|ไหน|กี่|เท่าไหร่|เท่าไร|ทำไม|อย่างไร|ยังไง|ไหม|มั้ย|หรือเปล่า"
 )
-"""Question words and particles in scripts without spaces, and Korean. *What* is *anything* before *also* (什么都)."""
+"""Question words and particles in scripts without spaces, and Korean. *What* is *anything* before *also* (什么都), *where* is *anywhere* (哪都行)."""
 _BESIDE_LETTERS: Final = (
     (frozenset({"ne", "kim"}), frozenset("ığş")),
     (frozenset({"mi", "mit", "hol"}), frozenset("őű")),

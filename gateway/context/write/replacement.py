@@ -8,14 +8,15 @@ from msgspec.structs import replace
 
 from gateway.context import frames
 from gateway.context.choose import digest, rows
+from gateway.context.cut.cutting import folded_by
 from gateway.context.cut.layout import Layout
 from gateway.context.cut.source import Source
-from gateway.context.cut.units import USER
+from gateway.context.cut.units import USER, Cut
 from gateway.context.weigh.line_pool import LinePool
 from gateway.context.write.asked import Ask, tokens_before_digest
 from gateway.context.write.pools import pool_of
 from gateway.context.write.quotes import quotes_of
-from gateway.context.write.search import Search, line_keys, positions_of, words_of_pinned
+from gateway.context.write.search import LineKey, Search, line_keys, positions_of, words_of_pinned
 from gateway.context.write.set_aside import digest_tokens_beside_quotes
 from gateway.wire.message import PINNED_ROLES, Message
 
@@ -55,13 +56,27 @@ class Note(NamedTuple):
     """``digest``, ``summary``, or a bare ``note`` if there is no room for either."""
 
 
+class _EarlierDigest(NamedTuple):
+    """The digest of an earlier cut, as it was written then."""
+
+    text: str
+    lines: frozenset[LineKey]
+    messages: frozenset[int]
+    """The indices of the messages from which they were chosen."""
+
+
 def replacement_of(source: Source, ask: Ask, kept: Mapping[int, Message], spare: int = 0) -> Replacement:
     """Write the note and the quotes for a layout and its question, in the room that the kept messages leave, less ``spare`` tokens."""
     layout = ask.layout
     left = source.budget.room - sum(map(source.cost, kept.values())) - _tokens_around_note(source, kept) - spare
-    pool = pool_of(source, layout.folded)
     size = _digest_tokens(source, ask, left)
-    note = _summary_note(source, layout, pool, size, left) or _digest_note(source, pool, 0, size)
+    earlier = _earlier_digest(source, layout, size)  # before the pool of all messages, which the next fold starts from
+    pool = pool_of(source, layout.folded)
+    note = (
+        _summary_note(source, layout, pool, size, left)
+        or (_continued_note(source, earlier, pool, size) if earlier else None)
+        or _digest_note(source, pool, 0, size)
+    )
     left -= source.counter.text(note.text)
     in_note = note.lines
     if layout.set_aside:
@@ -118,6 +133,33 @@ def _digest_note(source: Source, pool: LinePool, skipped: int, size: int) -> Not
     if not text:
         return Note(frames.CUT)
     return Note(frames.framed(head, text), frozenset([position + skipped for position in positions]), "digest")
+
+
+def _earlier_digest(source: Source, layout: Layout, size: int) -> _EarlierDigest | None:
+    """Return the digest with which a digest of ``size`` tokens begins. None if all of it is written anew, or if it got fewer tokens than
+    the cut gave it."""
+    earlier = layout.cut.earlier_digest
+    if earlier is None or source.summary is not None or size < layout.cut.digest_tokens:
+        return None
+    pool = pool_of(source, folded_by(Cut(earlier.first_kept), layout.units))
+    note = _digest_note(source, pool, 0, earlier.tokens)
+    return _EarlierDigest(note.text, line_keys(pool, note.lines), frozenset(pool.positions)) if note.lines else None
+
+
+def _continued_note(source: Source, earlier: _EarlierDigest, pool: LinePool, size: int) -> Note:
+    """Return a note of ``size`` tokens that begins with an earlier digest, and goes on with a digest of the messages that were folded since."""
+    count, pinned_words = source.counter.text, words_of_pinned(source)
+    shown = positions_of(pool, earlier.lines)
+    size -= count(earlier.text) + frames.joint_tokens(count) + frames.frame_tokens(frames.BRIEF_HEAD, count)
+
+    def choose() -> tuple[str, frozenset[int]]:
+        chosen = digest.choose(pool, size, count, known=pinned_words, earlier=digest.Shown(shown, earlier.messages))
+        return rows.render(pool, chosen), frozenset(chosen)
+
+    key = ("continued digest", size, count, pinned_words, earlier.messages, shown)
+    text, added = pool.get_or_make(key, choose) if size >= LEAST_ROWS_TOKENS else ("", frozenset[int]())
+    addition = f"\n\n{frames.framed(frames.BRIEF_HEAD, text)}" if text else ""
+    return Note(f"{earlier.text}{addition}", shown | added, "digest")
 
 
 def _summary_note(source: Source, layout: Layout, pool: LinePool, size: int, left: int) -> Note | None:

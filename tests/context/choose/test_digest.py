@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gateway.context.choose.digest import choose
+from gateway.context.choose.digest import Shown, choose
 from gateway.context.choose.rows import render
 from gateway.context.count.message_cost import counter
 from gateway.context.read import lines
@@ -113,6 +113,17 @@ def test_the_other_lines_of_a_message_with_a_wish_may_still_be_chosen() -> None:
 
     assert "never ship" in text
     assert "W2378156" in text
+
+
+def test_behind_an_earlier_digest_only_other_messages_are_shown() -> None:
+    """Facts that it shows are known."""
+    shown = Shown(frozenset(FOLDED.positions[0]), frozenset({0, 1}))
+    text = digest(FOLDED, 200, earlier=shown)
+
+    assert "KX-12" in text
+    assert "Never ship" not in text
+    assert "happy to help" not in text
+    assert "W2378156" not in text
 
 
 def called(*orders: str) -> LinePool:

@@ -101,6 +101,7 @@ def test_a_question_is_told_without_its_mark(text: str) -> None:
         "Quel beau temps !",
         "что-то я устал",
         "我什么都吃。",
+        "妈妈说去哪都行，我差点哭了",
         "明日は雨です。",
         f"What was the name again {'and so on ' * 20}",
         "I know the man who fixed it",
