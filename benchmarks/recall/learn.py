@@ -33,7 +33,29 @@ WEIGHTS = Path(str(learned.__file__)).with_name("learned.txt")
 LANGUAGES_WITHOUT_SPACES = ("ja", "zh")
 """Languages whose sentences are joined without a space."""
 LATER_LANGUAGES = frozenset(
-    ["ar-Latn", "cs", "da", "el", "en-SG", "fa", "fi", "gsw", "he", "hi-Latn", "hu", "id", "ms", "no", "pcm", "ro", "sw", "th", "tl", "uk", "vi"]
+    [
+        "ar-Latn",
+        "cs",
+        "da",
+        "el",
+        "en-SG",
+        "fa",
+        "fi",
+        "gsw",
+        "he",
+        "hi-Latn",
+        "hu",
+        "id",
+        "ms",
+        "no",
+        "pcm",
+        "ro",
+        "sw",
+        "th",
+        "tl",
+        "uk",
+        "vi",
+    ]
 )
 """Languages that are learned after the others, so that they change nothing in the others. Learned with the others, they cost the
 held-out chats one wish in a hundred."""

@@ -2,7 +2,7 @@
 
 One application sends rows such as ``Member 20417 writes on 3 March:``, with passages that it found behind them. Another one sends JSON with the words in one of its
 members. Nothing of this is the user's, and its labels are in any language. So no label is known here: a *mark* is a row, a label, a tag or a
-member that most messages have, and the field with the user's words is the one in which somebody says *I* and asks.
+member that most messages have, and the field with the user's words is the one that says *I* and asks.
 """
 
 import re
