@@ -4,6 +4,7 @@ A fold works on `as_said`. The members of a message are copied when it is shorte
 """
 
 from collections.abc import Sequence
+from sys import getsizeof
 from typing import Any, Final, NamedTuple
 
 from gateway.context.read import pasted
@@ -27,6 +28,10 @@ class Split(NamedTuple):
     pieces: tuple[Piece, ...]
     """The same without rows around the user's words that an earlier message has: a profile comes again and again."""
 
+    def bytes_of_pieces(self) -> int:
+        """Return the bytes that the pieces take: many small ones take far more than their text."""
+        return sum([getsizeof(piece) + getsizeof(piece.text) for piece in (*self.whole, *self.pieces)])
+
 
 ENVELOPE_BYTES: Final = 1000
 """Approximate bytes of a remembered envelope."""
@@ -37,14 +42,14 @@ def as_said(messages: Sequence[Message], memory: Memory | None = None) -> Sequen
 
     The user's are split by the envelope of their application, and answers in JSON by their members.
     """
-    envelope = _envelope_of([message for message in messages if message.get("role") == "user"][:LEARNED_FROM], memory)
+    envelope = _envelope_of([message for message in messages if message.get("role") == "user"], memory)
     found: list[Message] | None = None
     seen: set[str] = set()
     for index, message in enumerate(messages):
         split = _split_of(message, envelope, seen)
         if split is not None:
             found = found or list(messages)
-            found[index] = viewed(message, {SPLIT: split})
+            found[index] = viewed(message, {SPLIT: split}, split.bytes_of_pieces)
     return found or messages
 
 
@@ -61,8 +66,9 @@ def said_in(message: Message) -> str:
     return said or pasted.own_words(head_and_tail(text_of(message)))
 
 
-def _envelope_of(first: Sequence[Message], memory: Memory | None) -> Envelope | None:
+def _envelope_of(of_user: Sequence[Message], memory: Memory | None) -> Envelope | None:
     """Return the envelope that the user's first messages have, or the remembered one of the same messages."""
+    first = of_user[: next((number for number in LEARNED_FROM if number <= len(of_user)), 0)]
 
     def learned() -> tuple[Envelope | None]:
         return (envelope_of([head_and_tail(text_of(message)) for message in first]),)
