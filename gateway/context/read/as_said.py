@@ -37,6 +37,15 @@ ENVELOPE_BYTES: Final = 1000
 """Approximate bytes of a remembered envelope."""
 
 
+class _Seen(NamedTuple):
+    """What was read of the messages so far."""
+
+    rows: set[str]
+    """The rows around the user's words."""
+    pieces: dict[tuple[Piece, ...], tuple[Piece, ...]]
+    """By all pieces of a message those that were left. A message that comes again is the same object, so it is read as the first time."""
+
+
 def as_said(messages: Sequence[Message], memory: Memory | None = None) -> Sequence[Message]:
     """Return messages that are split where a program wrote around what is said; the same messages if there are none.
 
@@ -44,7 +53,7 @@ def as_said(messages: Sequence[Message], memory: Memory | None = None) -> Sequen
     """
     envelope = _envelope_of([message for message in messages if message.get("role") == "user"], memory)
     found: list[Message] | None = None
-    seen: set[str] = set()
+    seen = _Seen(set(), {})
     for index, message in enumerate(messages):
         split = _split_of(message, envelope, seen)
         if split is not None:
@@ -79,8 +88,8 @@ def _envelope_of(of_user: Sequence[Message], memory: Memory | None) -> Envelope 
     return memory.get_or_make(("envelope", numbers), learned, ENVELOPE_BYTES)[0]
 
 
-def _split_of(message: Message, envelope: Envelope | None, seen: set[str]) -> Split | None:
-    """Return how a message is split; None if it is not. ``seen`` has the rows around the user's words so far, and gets those of this message."""
+def _split_of(message: Message, envelope: Envelope | None, seen: _Seen) -> Split | None:
+    """Return how a message is split; None if it is not. What is read of this message is added to what was ``seen``."""
     role, content = message.get("role"), message.get("content")
     if role == "assistant" and SENT not in message:
         text = text_of(message)
@@ -90,7 +99,10 @@ def _split_of(message: Message, envelope: Envelope | None, seen: set[str]) -> Sp
         return None
     known = _known(message)
     whole = known.whole if known is not None and known.envelope == envelope else _whole(message, envelope)
-    return Split(envelope, content, whole, tuple([_without_seen(piece, seen) for piece in whole]))
+    left = seen.pieces.get(whole)
+    if left is None:
+        left = seen.pieces[whole] = tuple([_without_seen(piece, seen.rows) for piece in whole])
+    return Split(envelope, content, whole, left)
 
 
 def _known(message: Message) -> Split | None:
