@@ -4,7 +4,7 @@ A fold works on `as_calls`, and sends `as_sent` of each message. The core's edit
 message still has the one that it stands for.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from gateway.context.read.text_calls import Called, called_in
@@ -25,6 +25,8 @@ _ADDED: Final = frozenset({SENT, _CALLS, _PROSE, SPLIT})
 
 def as_calls(messages: Sequence[Message]) -> Sequence[Message]:
     """Return messages in which results of calls in text are results; the same messages if there are none."""
+    if not all(map(_ADDED.isdisjoint, messages)):
+        messages = [message if _ADDED.isdisjoint(message) else _without_added(message) for message in messages]
     found: list[Message] | None = None
     for index in range(1, len(messages)):
         before, message = messages[index - 1], messages[index]
@@ -42,10 +44,15 @@ def as_sent(message: Message) -> Message:
     original: Message | None = message.get(SENT)
     if original is None:
         return message
-    kept = {name: value for name, value in message.items() if name not in _ADDED}
+    kept = _without_added(message)
     kept["role"] = original["role"]
     is_unchanged = len(kept) == len(original) and all([kept[name] is original.get(name) for name in kept])
     return original if is_unchanged else kept
+
+
+def _without_added(message: Message) -> dict[str, Any]:
+    """Return a message without the members of a view. A client may send members of these names: they are no view."""
+    return {name: value for name, value in message.items() if name not in _ADDED}
 
 
 def calls_of(message: Message) -> Sequence[Mapping[str, Any]]:
@@ -72,16 +79,20 @@ def _caller(message: Message, called: Called) -> Message:
     return viewed(message, {_CALLS: calls, _PROSE: called.prose})
 
 
-def viewed(message: Message, members: Mapping[str, Any]) -> Message:
+def viewed(message: Message, members: Mapping[str, Any], bytes_of_members: Callable[[], int] = int) -> Message:
     """Return a message with other members. It is the same object as long as the message is remembered with these, so that what is read of it
     is, too."""
     facts: MessageFacts[Any] = facts_of(message)
-    view = facts.view
-    if view is None or any([view.get(name) != value for name, value in members.items()]):
-        view = Interned({**message, **members, SENT: message})
-        view.facts.on_growth = facts.grow
-        is_first, facts.view = facts.view is None, view
-        if is_first:
-            # This may forget the message, and another thread may at any time: then it has no view any more.
-            facts.grow(MESSAGE_BYTES)
+    before = facts.view
+    if before is not None and all([before.get(name) == value for name, value in members.items()]):
+        return before
+    view = Interned({**message, **members, SENT: message}, MESSAGE_BYTES + bytes_of_members())
+    view.facts.on_growth = facts.grow
+    facts.view = view
+    freed = 0
+    if before is not None:
+        before.facts.on_growth = None
+        freed = before.facts.size
+    # This may forget the message, and another thread may at any time: then it has no view any more.
+    facts.grow(view.facts.size - freed)
     return view

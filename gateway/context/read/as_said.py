@@ -4,6 +4,7 @@ A fold works on `as_said`. The members of a message are copied when it is shorte
 """
 
 from collections.abc import Sequence
+from sys import getsizeof
 from typing import Any, Final, NamedTuple
 
 from gateway.context.read import pasted
@@ -27,9 +28,22 @@ class Split(NamedTuple):
     pieces: tuple[Piece, ...]
     """The same without rows around the user's words that an earlier message has: a profile comes again and again."""
 
+    def bytes_of_pieces(self) -> int:
+        """Return the bytes that the pieces take: many small ones take far more than their text."""
+        return sum([getsizeof(piece) + getsizeof(piece.text) for piece in (*self.whole, *self.pieces)])
+
 
 ENVELOPE_BYTES: Final = 1000
 """Approximate bytes of a remembered envelope."""
+
+
+class _Seen(NamedTuple):
+    """What was read of the messages so far."""
+
+    rows: set[str]
+    """The rows around the user's words."""
+    pieces: dict[tuple[Piece, ...], tuple[Piece, ...]]
+    """By all pieces of a message those that were left. A message that comes again is the same object, so it is read as the first time."""
 
 
 def as_said(messages: Sequence[Message], memory: Memory | None = None) -> Sequence[Message]:
@@ -37,14 +51,14 @@ def as_said(messages: Sequence[Message], memory: Memory | None = None) -> Sequen
 
     The user's are split by the envelope of their application, and answers in JSON by their members.
     """
-    envelope = _envelope_of([message for message in messages if message.get("role") == "user"][:LEARNED_FROM], memory)
+    envelope = _envelope_of([message for message in messages if message.get("role") == "user"], memory)
     found: list[Message] | None = None
-    seen: set[str] = set()
+    seen = _Seen(set(), {})
     for index, message in enumerate(messages):
         split = _split_of(message, envelope, seen)
         if split is not None:
             found = found or list(messages)
-            found[index] = viewed(message, {SPLIT: split})
+            found[index] = viewed(message, {SPLIT: split}, split.bytes_of_pieces)
     return found or messages
 
 
@@ -61,8 +75,9 @@ def said_in(message: Message) -> str:
     return said or pasted.own_words(head_and_tail(text_of(message)))
 
 
-def _envelope_of(first: Sequence[Message], memory: Memory | None) -> Envelope | None:
+def _envelope_of(of_user: Sequence[Message], memory: Memory | None) -> Envelope | None:
     """Return the envelope that the user's first messages have, or the remembered one of the same messages."""
+    first = of_user[: next((number for number in LEARNED_FROM if number <= len(of_user)), 0)]
 
     def learned() -> tuple[Envelope | None]:
         return (envelope_of([head_and_tail(text_of(message)) for message in first]),)
@@ -73,8 +88,8 @@ def _envelope_of(first: Sequence[Message], memory: Memory | None) -> Envelope | 
     return memory.get_or_make(("envelope", numbers), learned, ENVELOPE_BYTES)[0]
 
 
-def _split_of(message: Message, envelope: Envelope | None, seen: set[str]) -> Split | None:
-    """Return how a message is split; None if it is not. ``seen`` has the rows around the user's words so far, and gets those of this message."""
+def _split_of(message: Message, envelope: Envelope | None, seen: _Seen) -> Split | None:
+    """Return how a message is split; None if it is not. What is read of this message is added to what was ``seen``."""
     role, content = message.get("role"), message.get("content")
     if role == "assistant" and SENT not in message:
         text = text_of(message)
@@ -84,7 +99,10 @@ def _split_of(message: Message, envelope: Envelope | None, seen: set[str]) -> Sp
         return None
     known = _known(message)
     whole = known.whole if known is not None and known.envelope == envelope else _whole(message, envelope)
-    return Split(envelope, content, whole, tuple([_without_seen(piece, seen) for piece in whole]))
+    left = seen.pieces.get(whole)
+    if left is None:
+        left = seen.pieces[whole] = tuple([_without_seen(piece, seen.rows) for piece in whole])
+    return Split(envelope, content, whole, left)
 
 
 def _known(message: Message) -> Split | None:

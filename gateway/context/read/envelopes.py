@@ -8,7 +8,7 @@ member that most messages have, and the field with the user's words is the one t
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby, islice, pairwise
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -17,10 +17,9 @@ from gateway.context.read.cues import speaks_of_self
 from gateway.context.read.program_messages import Piece
 from gateway.context.read.questions import SENTENCE, asks
 
-LEARNED_FROM: Final = 12
-"""The first messages of the user, from which an envelope is learned. They stay the same while the conversation grows."""
-LEAST_MESSAGES: Final = 2
-"""The least messages of the user that can show an envelope."""
+LEARNED_FROM: Final = (12, 6, 3, 2)
+"""Numbers of first messages of the user. An envelope is learned from the largest of them that the conversation has: so it seldom changes
+while the conversation grows, and neither does a digest whose cut does not move."""
 LEAST_SHARE_OF_MARK: Final = 0.6
 """The least share of the messages that have a mark. Passages or events are not in every message."""
 LEAST_SHARE_OF_WORDS: Final = 0.75
@@ -37,6 +36,10 @@ MOST_MARK_CHARACTERS: Final = 160
 """The most characters of a row that is a mark."""
 MOST_ROWS: Final = 80
 """The most rows at each end of a message in which marks are looked for."""
+MOST_MARKS: Final = 1000
+"""The most labels and tags of a message that are looked at. A page of HTML has hundreds of thousands."""
+MOST_PATH_CHARACTERS: Final = 200
+"""The most characters of a member's path. Thousands of members may stand in one with a long name."""
 _BEHIND: Final = "\n\n"
 """Stands behind the mark of a label: what comes after the label's paragraph."""
 
@@ -70,7 +73,7 @@ class Field(NamedTuple):
 
 def envelope_of(texts: Sequence[str]) -> Envelope | None:
     """Return the envelope of the user's messages, given the first ones; None if they have none."""
-    if len(texts) < LEAST_MESSAGES:
+    if len(texts) < LEARNED_FROM[-1]:
         return None
     values = [_json_of(text) for text in texts]
     is_json = sum([value is not None for value in values]) >= LEAST_SHARE_OF_WORDS * len(texts)
@@ -78,7 +81,7 @@ def envelope_of(texts: Sequence[str]) -> Envelope | None:
         messages = [list(_members(value)) for value in values if value is not None]
         marks = _common([{field.mark for field in fields} for fields in messages])
     else:
-        marks = _common([{mark.name for mark in _marks_in(text)} for text in texts])
+        marks = _common([{mark.name for mark in islice(_marks_in(text), MOST_MARKS)} for text in texts])
         messages = [list(_fields(text, marks)) for text in texts] if marks else []
     said = _marks_of_words(messages) if marks else frozenset()
     return Envelope(marks, said, is_json) if said else None
@@ -162,7 +165,7 @@ def _fields(text: str, marks: frozenset[str]) -> Iterator[Field]:
     """Split a text at its marks."""
     found = [
         _Mark("", 0, 0),
-        *[mark for mark in _marks_in(text, marks) if mark.name in marks],
+        *[mark for mark in islice(_marks_in(text, marks), MOST_MARKS) if mark.name in marks],
         _Mark("", len(text), len(text)),
     ]
     for mark, after in pairwise(found):
@@ -213,15 +216,20 @@ def _json_of(text: str) -> Mapping[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _members(value: Any, path: str = "") -> Iterator[Field]:
-    """Yield the members of a JSON value that are no objects."""
-    if isinstance(value, dict):
-        for name, member in value.items():
-            yield from _members(member, f"{path}.{name}" if path else name)
-    elif isinstance(value, list):
-        for member in value:
-            yield from _members(member, path)
-    elif isinstance(value, str):
-        yield Field(path, value)
-    elif value is not None:
-        yield Field(path, orjson.dumps(value).decode())
+def _members(value: Mapping[str, Any]) -> Iterator[Field]:
+    """Yield the members of a JSON object that are no objects, in order, at any depth."""
+    left: list[tuple[str, Any]] = [("", value)]
+    while left:
+        path, member = left.pop()
+        if isinstance(member, dict):
+            inside = [
+                (f"{path}.{name[:MOST_PATH_CHARACTERS]}"[:MOST_PATH_CHARACTERS].lstrip("."), each)
+                for name, each in member.items()
+            ]
+            left += reversed(inside)
+        elif isinstance(member, list):
+            left += [(path, each) for each in reversed(member)]
+        elif isinstance(member, str):
+            yield Field(path, member)
+        elif member is not None:
+            yield Field(path, orjson.dumps(member).decode())

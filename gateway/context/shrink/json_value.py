@@ -37,9 +37,20 @@ def shrink_json(text: str, tokens: int, size: int, count: CountText) -> str | No
     if text[:1] not in "{[" or len(text) > _LARGEST_JSON:
         return None
     try:
-        value = exact_json.loads(text)
-    except orjson.JSONDecodeError:
+        return _shrunk(exact_json.loads(text), text, tokens, size, count)
+    except (orjson.JSONDecodeError, RecursionError):  # nested too deep
         return None
+
+
+def shrink_json_hard(text: str) -> str:
+    """Shorten JSON as far as possible: each list to one member, each string to the fewest characters."""
+    try:
+        return exact_json.dumps(_pruned(exact_json.loads(text), 1, LEAST_CHARACTERS))
+    except (orjson.JSONDecodeError, RecursionError):  # nested too deep
+        return text
+
+
+def _shrunk(value: Any, text: str, tokens: int, size: int, count: CountText) -> str | None:
     characters = len(text) * tokens / size
     best, best_size = None, 0
     for _ in range(MOST_TRIES):
@@ -59,15 +70,6 @@ def shrink_json(text: str, tokens: int, size: int, count: CountText) -> str | No
         form = _form(value, 1.0)
         best = form if count(form) <= tokens else None
     return best
-
-
-def shrink_json_hard(text: str) -> str:
-    """Shorten JSON as far as possible: each list to one member, each string to the fewest characters."""
-    try:
-        value = exact_json.loads(text)
-    except orjson.JSONDecodeError:
-        return text
-    return exact_json.dumps(_pruned(value, 1, LEAST_CHARACTERS))
 
 
 def _longest_form(value: Any, characters: float, whole: int) -> str:

@@ -1,5 +1,7 @@
 """What an application writes around the user's words is told from them by what repeats, in any language and form."""
 
+import gc
+import tracemalloc
 from collections.abc import Callable
 
 import orjson
@@ -9,8 +11,9 @@ from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
 from gateway.context.read.as_said import as_said, parts_of, said_in
-from gateway.context.read.envelopes import Envelope, envelope_of, pieces_in
+from gateway.context.read.envelopes import MOST_MARKS, Envelope, envelope_of, pieces_in
 from gateway.context.write.folding import fold_conversation
+from gateway.wire.memory import Memory
 from tests.fakes import assistant, user
 
 COUNTER = counter("o200k")
@@ -162,3 +165,93 @@ def test_a_question_in_an_envelope_finds_what_was_said() -> None:
     draft = fold_conversation([*messages, user(asked)], Budget(800, 50, 0, 0), COUNTER, Policy())
 
     assert any("912" in str(message["content"]) for message in draft.messages)
+
+
+def nested(depth: int) -> str:
+    return '{"a":' * depth + '"I write this. Who reads it?"' + "}" * depth
+
+
+@pytest.mark.parametrize("role", ["user", "assistant"])
+def test_deeply_nested_json_is_folded(role: str) -> None:
+    messages = [{"role": role, "content": f"{nested(900)}{' ' * number}"} for number in range(5)]
+    draft = fold_conversation([*messages, user("What was my rent?")], Budget(2000, 50, 0, 0), COUNTER, Policy())
+
+    assert "failed" not in [step.stage for step in draft.steps]
+    assert draft.cost <= 2000
+
+
+@pytest.mark.parametrize("name", ["turnfold.split", "turnfold.sent", "turnfold.calls", "turnfold.prose"])
+def test_a_client_may_send_any_member(name: str) -> None:
+    messages = [{"role": role, "content": SAID[0] * 30, name: ["x"]} for role in ("user", "assistant") * 4]
+    draft = fold_conversation([*messages, user("What was my rent?")], Budget(700, 50, 0, 0), COUNTER, Policy())
+
+    assert "failed" not in [step.stage for step in draft.steps]
+    assert draft.cost <= 700
+
+
+def test_a_long_name_around_many_members_takes_little_memory() -> None:
+    """Each of the members had a path with the name: 1.2 GB for four messages of 126 KB."""
+    members = {"n" * 20_000: {str(number): 1 for number in range(1000)}, "screen": "home"}
+    texts = [orjson.dumps({**members, "text": said}).decode() for said in SAID]
+    tracemalloc.start()
+    try:
+        envelope = envelope_of(texts)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert envelope is not None
+    assert most < 10 * 2**20
+
+
+def test_a_page_of_tags_is_read_up_to_a_limit() -> None:
+    envelope = Envelope(frozenset({"<i>", "<b>"}), frozenset({"<b>"}), is_json=False)
+
+    assert 100 < len(pieces_in("<i>one<b>two" * 20_000, envelope)) <= MOST_MARKS + 1
+
+
+@pytest.mark.parametrize("role", ["user", "assistant"])
+def test_many_small_members_count_with_the_memory_that_they_take(role: str) -> None:
+    """Twelve messages of 80 KB took 60 MB of a memory of 4."""
+    memory = Memory(4 * 2**20)
+
+    def fold(number: int) -> None:
+        many = orjson.dumps({"text": f"I do {number}. Who is it?", "found": ["x"] * 20_000}).decode()
+        said = [
+            user(orjson.dumps({"text": f"I do {n}. Who is it?", "found": [f"{number}"]}).decode()) for n in range(6)
+        ]
+        rows = [orjson.dumps(message) for message in (*said, {"role": role, "content": many}, user("Who was it?"))]
+        as_said(memory.messages(rows) or [], memory)
+
+    fold(0)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for number in range(1, 13):
+            fold(number)
+        gc.collect()
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert taken <= 1.5 * memory.budget
+    assert memory.size <= memory.budget
+
+
+def test_a_growing_conversation_is_seldom_read_in_another_way() -> None:
+    """With each message the envelope was learned again, and a digest changed although its cut had not moved."""
+    messages = [user(text) for text in wrapped(passages)] + [user(f"I write row {n} by hand.") for n in range(5)]
+    read = [[parts_of(message) for message in as_said(messages[:number])[:6]] for number in range(6, 12)]
+
+    assert all(parts == read[0] for parts in read)
+
+
+def test_messages_that_come_again_are_read_once() -> None:
+    """The second one had fewer rows than the first, so each fold read both again."""
+    memory = Memory()
+    texts = [*wrapped(passages), *wrapped(passages)[3:]]
+    messages = memory.messages([orjson.dumps(user(text)) for text in texts]) or []
+    first, second = as_said(messages, memory), as_said(messages, memory)
+
+    assert first[0] is not messages[0]
+    assert all(before is after for before, after in zip(first, second, strict=True))
