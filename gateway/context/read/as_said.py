@@ -90,19 +90,22 @@ def _envelope_of(of_user: Sequence[Message], memory: Memory | None) -> Envelope 
 
 def _split_of(message: Message, envelope: Envelope | None, seen: _Seen) -> Split | None:
     """Return how a message is split; None if it is not. What is read of this message is added to what was ``seen``."""
-    role, content = message.get("role"), message.get("content")
+    role, content, known = message.get("role"), message.get("content"), _known(message)
     if role == "assistant" and SENT not in message:
-        text = text_of(message)
-        answer = tuple(pieces_of_answer(text)) if text[:1] == "{" else ()
-        return Split(None, content, answer, answer) if answer else None
+        return known or _split_answer(message)
     if role != "user" or envelope is None:
         return None
-    known = _known(message)
     whole = known.whole if known is not None and known.envelope == envelope else _whole(message, envelope)
     left = seen.pieces.get(whole)
     if left is None:
         left = seen.pieces[whole] = tuple([_without_seen(piece, seen.rows) for piece in whole])
     return Split(envelope, content, whole, left)
+
+
+def _split_answer(message: Message) -> Split | None:
+    text = text_of(message)
+    pieces = tuple(pieces_of_answer(text)) if text[:1] == "{" else ()
+    return Split(None, message.get("content"), pieces, pieces) if pieces else None
 
 
 def _known(message: Message) -> Split | None:
