@@ -119,21 +119,27 @@ def _common(marks_of_messages: Sequence[Iterable[str]]) -> frozenset[str]:
 
 
 def _marks_of_words(messages: Sequence[Sequence[Field]]) -> frozenset[str]:
-    """Return the marks before the user's words."""
+    """Return the marks before the user's words; none if nothing else stands in the messages. Who numbers questions writes no envelope."""
     texts: dict[str, list[str]] = {}
     for fields in messages:
         of_message: dict[str, list[str]] = {}
         for field in fields:
             of_message.setdefault(field.mark, []).append(field.text.strip())
-        for mark, said in of_message.items():
-            texts.setdefault(mark, []).append("\n".join(said).strip())
+        for mark, behind in of_message.items():
+            texts.setdefault(mark, []).append("\n".join(behind).strip())
     speech = {
-        mark: _share_of_speech("\n".join(said)) for mark, said in texts.items() if _may_be_words(said, len(messages))
+        mark: _share_of_speech("\n".join(behind))
+        for mark, behind in texts.items()
+        if _may_be_words(behind, len(messages))
     }
     most = max(speech.values(), default=0.0)
     if most < LEAST_SPEECH or len(texts) == 1:
         return frozenset()
-    return frozenset([mark for mark, density in speech.items() if density >= NEAR_THE_BEST * most])
+    said = frozenset([mark for mark, density in speech.items() if density >= NEAR_THE_BEST * most])
+    around = [
+        mark for mark in texts if (mark or any(texts[mark])) and said.isdisjoint((mark, mark.removesuffix(_BEHIND)))
+    ]
+    return said if around else frozenset()
 
 
 def _may_be_words(said: Sequence[str], messages: int) -> bool:

@@ -126,6 +126,7 @@ def test_passages_are_still_read_as_what_was_pasted(wrap: Wrap) -> None:
         ['{"a": 1}', '{"a": 2}', '{"a": 3}', '{"a": 4}'],
         ["{", "{}", '{"a"', "{", "{}"],
         SAID[:1],
+        [f"Question {number}: {said}" for number, said in enumerate(SAID)],
     ],
 )
 def test_messages_without_an_envelope_have_none(texts: list[str]) -> None:
