@@ -235,7 +235,7 @@ async def test_the_token_is_asked_for_and_kept_for_the_tab(gateway, standin, das
 async def test_what_was_learned_is_forgotten_after_a_question(gateway, standin, dashboard):
     token = {"admin": {"token": "t"}}
     served = await gateway(standin, {**traffic.CONFIG, **token})
-    standin.script.extend([fakes.refuse(limit=2000)])
+    standin.script.extend([fakes.refuse(limit=1200)])
     await traffic.conversation(served, range(30, 31), "small")
     opened = await dashboard(served)
     await opened.go("#/learned", "Token needed")
@@ -244,7 +244,7 @@ async def test_what_was_learned_is_forgotten_after_a_question(gateway, standin, 
     await opened.heading("Learned")
     row = opened.page.locator("tbody tr", has_text="window")
     told = await row.inner_text()
-    assert "2,000" in told
+    assert "1,200" in told
     assert "stated" in told
     assert "1 refusal" in told
     await row.get_by_role("button").click()
