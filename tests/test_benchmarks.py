@@ -146,7 +146,7 @@ QUESTIONS = {
 agents had 85, 69, 72 and 62 %, research agents 86, 78 and 81 %, service 48, 41, 14 and 9 %, of one set or the other. Russian, Korean and Arabic had 89, 75, 62 and 51 % before
 their words were read as these languages need it. Before questions without question marks were recognised, the sets of more languages had 51, 33, 14 and 13 %.
 Before calls in text were read as calls, text agents had 75, 71, 77 and 66 %. Before unmarked questions were found inside messages, chats in applications had 59, 44, 33 and
-27 %. Without envelopes, chats in other channels had 74, 68, 55 and 47 %."""
+27 %. Without prompt templates, chats in other channels had 74, 68, 55 and 47 %."""
 
 
 def set_named(file: str) -> Authored:

@@ -148,7 +148,7 @@ SETS: Final = (
     Authored(
         "chats in other channels", "channels", Kind.CHAT,
         "Four chats, by another author: Hindi in Latin letters in bursts of short messages, an app with its own labels, JSON both ways, a novelist in German. How"
-        " an envelope is recognised, and how a match counts for its neighbours, was chosen with them in view.",
+        " a prompt template is recognised, and how a match counts for its neighbours, was chosen with them in view.",
     ),
     Authored(
         "chats in other channels, held out", "channels_held_out", Kind.CHAT,

@@ -44,9 +44,26 @@ def loads(text: str) -> Any:
         return orjson.loads(text)
 
 
+def loads_object(text: str) -> dict[str, Any] | None:
+    """Return the members of a text that is a JSON object; None for any other text."""
+    plain = text.strip()
+    if not plain.startswith("{"):
+        return None
+    try:
+        members: dict[str, Any] = loads(plain)
+    except orjson.JSONDecodeError:
+        return None
+    return members
+
+
+def written(number: Written) -> orjson.Fragment:
+    """Return the written form of a number, for `orjson.dumps`."""
+    return orjson.Fragment(str(number))
+
+
 def dumps(value: Any) -> str:
     """Return compact JSON of a value that `loads` returned. Raises TypeError if it is nested too deep."""
     try:
-        return orjson.dumps(value, default=lambda number: orjson.Fragment(str(number))).decode()
+        return orjson.dumps(value, default=written).decode()
     except TypeError:  # an integer of more than 64 bits
         return msgspec.json.encode(value, enc_hook=lambda number: msgspec.Raw(str(number).encode())).decode()

@@ -2,7 +2,8 @@
 
 - `lines`: split a message. `line`: one line. `sentences`, `records`, `calls`: the lines of what people write, of JSON and of calls.
   `pasted`: what a message quotes from elsewhere. `elements`: ``<tag>...</tag>``.
-- `envelopes`, `as_said`: what an application writes around the user's words. `program_messages`: the same of an agent's program. `spoken`: of a channel or a game.
+- `prompt_template`, `as_said`: what an application writes around the user's words. `program_messages`: what an agent's program writes around
+  them. `spoken`: what a chat channel or a player of a game does.
 - `text_calls`, `text_results`, `as_calls`: agents that call tools in their text.
 - `words`: the words of a line that can be facts.
 - `questions`, `question_words`, `instructions`: whether a text asks, and whether it instructs. `errors`: whether a row reports an error.

@@ -104,24 +104,18 @@ def _called_in_any_form(text: str) -> Called | None:
 
 def _json_alone(text: str) -> Called | None:
     """Read a message that is nothing but a call in JSON."""
-    value = _object_in(text)
+    value = exact_json.loads_object(text)
     call = _json_call(value)
+    if value is None or call is None:
+        return None
     said = [value[name] for name in _THOUGHT_MEMBERS if isinstance(value.get(name), str)]
-    return Called("\n".join(said), (call,), certain=True) if call else None
+    return Called("\n".join(said), (call,), certain=True)
 
 
-def _object_in(text: str) -> Mapping[str, Any]:
-    """Return the JSON object that a text is; empty for any other text."""
-    plain = text.strip()
-    try:
-        value = exact_json.loads(plain) if plain.startswith("{") else None
-    except orjson.JSONDecodeError:
-        value = None
-    return value if isinstance(value, dict) else {}
-
-
-def _json_call(value: Mapping[str, Any]) -> TextCall | None:
-    """Return the call in a JSON object; None if it has none."""
+def _json_call(value: Mapping[str, Any] | None) -> TextCall | None:
+    """Return the call in a JSON object; None if it has none, or if there is no object."""
+    if value is None:
+        return None
     inner = next((value[key] for key in ("command", "function", "action") if isinstance(value.get(key), dict)), value)
     name = next((inner[key] for key in _NAME_MEMBERS if isinstance(inner.get(key), str)), "")
     given = next((inner[key] for key in _ARGUMENT_MEMBERS if key in inner), None)
@@ -131,7 +125,7 @@ def _json_call(value: Mapping[str, Any]) -> TextCall | None:
 
 
 def _as_json(value: Any) -> str:
-    return orjson.dumps(value).decode()
+    return orjson.dumps(value, default=exact_json.written).decode()
 
 
 def _elements(text: str) -> Called | None:
@@ -165,7 +159,7 @@ def _element(element: Element, inner: str) -> Called | None:
             "", (TextCall(named[1], _as_json(_members(inner)) if "</" in inner else inner.strip()),), certain=True
         )
     if name in _JSON_TAGS:
-        call = _json_call(_object_in(inner))
+        call = _json_call(exact_json.loads_object(inner))
         return Called("", (call,), certain=True) if call else _elements(inner)
     if name in _CODE_TAGS:
         return Called("", (TextCall(name, _as_json({"code": inner.strip()})),))
@@ -203,7 +197,7 @@ def _actions(text: str) -> Called | None:
         label = _ACTION_INPUT.search(given)
         if label:
             calls.append(TextCall(action["name"].strip(" `*"), _without_fence(given[label.end() :])))
-        elif call := _json_call(_object_in(_without_fence(action["name"] + given))):
+        elif call := _json_call(exact_json.loads_object(_without_fence(action["name"] + given))):
             calls.append(call)
     return _called([text[: found[0].start()]], calls, certain=True) if calls else None
 
@@ -225,7 +219,7 @@ def _fenced(text: str) -> Called | None:
         opened = _LANGUAGE.match(block)
         language = opened["language"].lower() if opened else ""
         inner = block[opened.end() :].strip() if opened else block.strip()
-        call = _json_call(_object_in(inner)) if language in _CALL_LANGUAGES else None
+        call = _json_call(exact_json.loads_object(inner)) if language in _CALL_LANGUAGES else None
         if call is None and inner and (language in _COMMAND_LANGUAGES or language.startswith(("tool", "mswea"))):
             call = TextCall(language or "shell", _as_json({"code": inner}))
         calls += [call] if call else []

@@ -57,6 +57,11 @@ READ = '{"path":"src/oven.py"}'
             [("read", READ)],
         ),
         (
+            '{"name": "pay", "arguments": {"amount": 1.50}}',
+            "",
+            [("pay", '{"amount":1.50}')],
+        ),
+        (
             '{"thought": "I open it.", "action": "read", "args": {"path": "src/oven.py"}}',
             "I open it.",
             [("read", READ)],

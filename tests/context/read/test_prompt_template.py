@@ -11,7 +11,7 @@ from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
 from gateway.context.read.as_said import as_said, parts_of, said_in
-from gateway.context.read.envelopes import MOST_MARKS, Envelope, envelope_of, pieces_in
+from gateway.context.read.prompt_template import MOST_MARKS, PromptTemplate, pieces_in, pieces_of_answer, template_of
 from gateway.context.write.folding import fold_conversation
 from gateway.wire.memory import Memory
 from tests.fakes import assistant, user
@@ -66,18 +66,18 @@ def wrapped(wrap: Wrap) -> list[str]:
     return [wrap(said, found, number) for number, (said, found) in enumerate(zip(SAID, FOUND, strict=True), 1)]
 
 
-def learned(wrap: Wrap) -> Envelope:
-    envelope = envelope_of(wrapped(wrap))
-    assert envelope is not None
-    return envelope
+def learned(wrap: Wrap) -> PromptTemplate:
+    template = template_of(wrapped(wrap))
+    assert template is not None
+    return template
 
 
 @pytest.mark.parametrize("wrap", WRAPS)
 def test_the_users_words_are_told_from_what_the_application_writes(wrap: Wrap) -> None:
-    envelope = learned(wrap)
+    template = learned(wrap)
 
     for text, said in zip(wrapped(wrap), SAID, strict=True):
-        assert [piece.text for piece in pieces_in(text, envelope) if piece.is_said] == [said]
+        assert [piece.text for piece in pieces_in(text, template) if piece.is_said] == [said]
 
 
 @pytest.mark.parametrize("wrap", WRAPS)
@@ -89,7 +89,7 @@ def test_a_new_message_is_split_as_the_first_ones_are(wrap: Wrap) -> None:
 
 
 @pytest.mark.parametrize(
-    "template",
+    "form",
     [
         "Use the following context to answer.\n\nContext:\n{found}\n\nQuestion: {said}\nHelpful Answer:",
         "Context information is below.\n---\n{found}\n---\nAnswer the query.\nQuery: {said}\nAnswer: ",
@@ -100,8 +100,8 @@ def test_a_new_message_is_split_as_the_first_ones_are(wrap: Wrap) -> None:
         "<hits>\n{found}\n</hits>\n\n{said}",
     ],
 )
-def test_two_messages_show_a_template(template: str) -> None:
-    first, second = [template.format(found=found, said=said) for found, said in zip(FOUND[:2], SAID[:2], strict=True)]
+def test_two_messages_show_a_template(form: str) -> None:
+    first, second = [form.format(found=found, said=said) for found, said in zip(FOUND[:2], SAID[:2], strict=True)]
     messages = as_said([user(first), assistant("I do."), user(second)])
 
     assert [said_in(message) for message in messages[::2]] == SAID[:2]
@@ -129,11 +129,11 @@ def test_passages_are_still_read_as_what_was_pasted(wrap: Wrap) -> None:
         [f"Question {number}: {said}" for number, said in enumerate(SAID)],
     ],
 )
-def test_messages_without_an_envelope_have_none(texts: list[str]) -> None:
-    assert envelope_of(texts) is None
+def test_messages_without_a_template_have_none(texts: list[str]) -> None:
+    assert template_of(texts) is None
 
 
-def test_a_message_without_the_envelope_is_read_as_the_users_own() -> None:
+def test_a_message_without_the_template_is_read_as_the_users_own() -> None:
     said = "I write this by hand. Do I pay in May?"
     messages = as_said([*[user(text) for text in wrapped(passages)], user(said)])
 
@@ -158,7 +158,7 @@ def test_messages_are_sent_as_they_came(wrap: Wrap) -> None:
     assert wrap("What was my rent?", FOUND[0], 7) in draft.messages[-1]["content"]
 
 
-def test_a_question_in_an_envelope_finds_what_was_said() -> None:
+def test_a_question_in_a_template_finds_what_was_said() -> None:
     messages = [message for text in wrapped(passages) for message in (user(text), assistant("Noted, thank you. " * 40))]
     asked = passages(
         "how much is my rent", "Bins are emptied on Friday.\nGlass goes in the blue one.\nPaper comes later.", 8
@@ -196,19 +196,27 @@ def test_a_long_name_around_many_members_takes_little_memory() -> None:
     texts = [orjson.dumps({**members, "text": said}).decode() for said in SAID]
     tracemalloc.start()
     try:
-        envelope = envelope_of(texts)
+        template = template_of(texts)
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
 
-    assert envelope is not None
+    assert template is not None
     assert most < 10 * 2**20
 
 
-def test_a_page_of_tags_is_read_up_to_a_limit() -> None:
-    envelope = Envelope(frozenset({"<i>", "<b>"}), frozenset({"<b>"}), is_json=False)
+def test_numbers_keep_their_written_form() -> None:
+    """An order's number of 23 digits became ``1.2345678901234568e+22``, so nothing could be looked up by it."""
+    written = ["12345678901234567890123", "1.50"]
+    pieces = pieces_of_answer(f'{{"order":{written[0]},"price":{written[1]},"says":"It is on its way."}}')
 
-    assert 100 < len(pieces_in("<i>one<b>two" * 20_000, envelope)) <= MOST_MARKS + 1
+    assert [piece.text for piece in pieces if not piece.is_said] == written
+
+
+def test_a_page_of_tags_is_read_up_to_a_limit() -> None:
+    template = PromptTemplate(frozenset({"<i>", "<b>"}), frozenset({"<b>"}), is_json=False)
+
+    assert 100 < len(pieces_in("<i>one<b>two" * 20_000, template)) <= MOST_MARKS + 1
 
 
 @pytest.mark.parametrize("role", ["user", "assistant"])
@@ -240,7 +248,7 @@ def test_many_small_members_count_with_the_memory_that_they_take(role: str) -> N
 
 
 def test_a_growing_conversation_is_seldom_read_in_another_way() -> None:
-    """With each message the envelope was learned again, and a digest changed although its cut had not moved."""
+    """With each message the template was learned again, and a digest changed although its cut had not moved."""
     messages = [user(text) for text in wrapped(passages)] + [user(f"I write row {n} by hand.") for n in range(5)]
     read = [[parts_of(message) for message in as_said(messages[:number])[:6]] for number in range(6, 12)]
 
