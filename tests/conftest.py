@@ -10,7 +10,7 @@ import pytest
 from gateway.serve.gateway import Gateway
 from gateway.standin import StandIn
 from tests import running
-from tests.redis_server import BINARY, REASON, RedisServer
+from tests.redis_server import running_redis
 from tests.skips import pytest_runtest_makereport  # noqa: F401  # a hook
 
 # A busy machine makes examples slow; that says nothing about what is tested.
@@ -51,12 +51,8 @@ async def command(tmp_path: Path):
 @pytest.fixture
 def redis_url(tmp_path: Path) -> Iterator[str]:
     """The URL of a Redis server that runs for one test."""
-    if BINARY is None:
-        pytest.skip(REASON)
-    server = RedisServer(tmp_path)
-    server.start()
-    yield server.url
-    server.stop()
+    with running_redis(tmp_path) as server:
+        yield server.url
 
 
 @pytest.fixture(params=["sqlite", "redis"])

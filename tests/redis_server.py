@@ -2,7 +2,11 @@
 
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 from tests.running import free_ports
 
@@ -52,3 +56,16 @@ class RedisServer:
         if process is not None:
             process.terminate()
             process.communicate(timeout=10)
+
+
+@contextmanager
+def running_redis(directory: Path) -> Iterator[RedisServer]:
+    """Run a server for the tests in a ``with`` block. They are skipped where none is installed."""
+    if BINARY is None:
+        pytest.skip(REASON)
+    server = RedisServer(directory)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()

@@ -1,7 +1,6 @@
 """The processor over gRPC: what does not follow the protocol ends its own call and no other, and the health check is gRPC's own."""
 
 import gzip
-import tracemalloc
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from gateway import config
 from gateway.extproc import protocol, server
 from tests import fakes
+from tests.allocation import allocation
 from tests.running import configured
 
 WINDOW = 3000
@@ -111,12 +111,9 @@ async def test_a_packed_error_is_read_without_unpacking_all_of_it(channel: Any, 
     )
     raw = orjson.dumps({"model": "gpt-4o", "messages": fakes.chat(20)})
     sent = headers(x_envoy_attempt_count="1"), body(raw), answered("400", content_encoding="gzip"), packed
-    tracemalloc.start()
-    try:
+    with allocation() as found:
         *_, reply = await asked(channel[0], *sent)
-        assert tracemalloc.get_traced_memory()[1] < 40_000_000
-    finally:
-        tracemalloc.stop()
+    assert found.peak < 40_000_000
     stated = {each.header.key for each in reply.response_body.response.header_mutation.set_headers}
     assert "x-turnfold-retry" in stated
 

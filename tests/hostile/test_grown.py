@@ -1,7 +1,5 @@
 """A body that goes on from the one before it, a caller's own or another's, is read as one that was never seen."""
 
-import gc
-import tracemalloc
 from collections.abc import Callable
 
 import orjson
@@ -10,6 +8,7 @@ import pytest
 from gateway.wire.chat import CHAT
 from gateway.wire.memory import Memory
 from gateway.wire.skim import BEGINNING_BYTES, Skimmed, skimmed
+from tests.allocation import allocation
 
 
 def message(content: object, role: str = "user") -> str:
@@ -67,13 +66,8 @@ def test_values_that_take_far_more_than_their_text_count_with_what_they_take(
     """Forty bodies of 50 KB took 35 MB of a memory of 4."""
     memory = Memory(4 * 2**20)
     read(many_values(0), memory)
-    tracemalloc.start()
-    try:
+    with allocation() as found:
         for number in range(40):
             read(many_values(number), memory)
-        gc.collect()
-        taken, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert taken <= 1.5 * memory.budget
+    assert found.left <= 1.5 * memory.budget
     assert memory.size <= memory.budget

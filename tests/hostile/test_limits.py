@@ -2,7 +2,6 @@
 
 import asyncio
 import gzip
-import tracemalloc
 from contextlib import AsyncExitStack
 
 import orjson
@@ -15,6 +14,7 @@ from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.uploads import WINDOW_S
 from gateway.standin import Gate, StandIn
 from tests import fakes
+from tests.allocation import allocation
 from tests.hostile.wire import connected, head, request, until
 
 HELLO = {"model": "gpt-4o", "messages": [fakes.user("Hello")]}
@@ -139,14 +139,9 @@ def test_unpacking_takes_no_more_memory_than_what_is_allowed():
         headers = CIMultiDict({"Content-Encoding": "gzip"})
 
     bomb = gzip.compress(bytes(100 * MIB))
-    tracemalloc.start()
-    try:
-        with pytest.raises(ClientError, match="max_body"):
-            decompress(Asked(), bomb, 8 * MIB)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 12 * MIB
+    with allocation() as found, pytest.raises(ClientError, match="max_body"):
+        decompress(Asked(), bomb, 8 * MIB)
+    assert found.peak < 12 * MIB
 
 
 PACKED = gzip.compress(b"{}", mtime=0)

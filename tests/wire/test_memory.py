@@ -1,7 +1,5 @@
 """Memory stays within its budget, whatever is derived, and forgetting changes nothing but the time it takes."""
 
-import gc
-import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -18,6 +16,7 @@ from gateway.wire.chat import encode, parse
 from gateway.wire.facts import facts_of
 from gateway.wire.format import Edits
 from gateway.wire.memory import Memory, Recent
+from tests.allocation import allocation
 
 BUDGET = Budget(4096, 256, 40, 30)
 KB = 1000
@@ -84,17 +83,11 @@ def test_the_conversation_that_was_not_asked_for_the_longest_is_forgotten() -> N
 def test_the_estimate_is_close_to_what_python_allocates() -> None:
     folded(conversation(0), Memory())  # tables of words and modules are loaded
     memory = Memory(2**26)
-    gc.collect()
-    tracemalloc.start()
-    try:
+    with allocation() as found:
         for seed in range(100, 106):
             folded(conversation(seed, 200 * KB), memory)
-        gc.collect()
-        allocated, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
 
-    assert 0.75 < memory.size / allocated < 1.25
+    assert 0.75 < memory.size / found.left < 1.25
 
 
 def test_a_lower_budget_is_kept_from_the_next_request_on() -> None:

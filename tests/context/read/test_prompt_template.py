@@ -1,7 +1,5 @@
 """What an application writes around the user's words is told from them by what repeats, in any language and form."""
 
-import gc
-import tracemalloc
 from collections.abc import Callable
 
 import orjson
@@ -14,6 +12,7 @@ from gateway.context.read.as_said import as_said, parts_of, said_in
 from gateway.context.read.prompt_template import MOST_MARKS, PromptTemplate, pieces_in, pieces_of_answer, template_of
 from gateway.context.write.folding import fold_conversation
 from gateway.wire.memory import Memory
+from tests.allocation import allocation
 from tests.fakes import assistant, user
 
 COUNTER = counter("o200k")
@@ -194,15 +193,11 @@ def test_a_long_name_around_many_members_takes_little_memory() -> None:
     """Each of the members had a path with the name: 1.2 GB for four messages of 126 KB."""
     members = {"n" * 20_000: {str(number): 1 for number in range(1000)}, "screen": "home"}
     texts = [orjson.dumps({**members, "text": said}).decode() for said in SAID]
-    tracemalloc.start()
-    try:
+    with allocation() as found:
         template = template_of(texts)
-        _, most = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
 
     assert template is not None
-    assert most < 10 * 2**20
+    assert found.peak < 10 * 2**20
 
 
 def test_numbers_keep_their_written_form() -> None:
@@ -233,17 +228,11 @@ def test_many_small_members_count_with_the_memory_that_they_take(role: str) -> N
         as_said(memory.messages(rows) or [], memory)
 
     fold(0)
-    gc.collect()
-    tracemalloc.start()
-    try:
+    with allocation() as found:
         for number in range(1, 13):
             fold(number)
-        gc.collect()
-        taken, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
 
-    assert taken <= 1.5 * memory.budget
+    assert found.left <= 1.5 * memory.budget
     assert memory.size <= memory.budget
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,23 +14,12 @@ from gateway.state.records.keeper import Records, parse_record
 from gateway.state.records.opening import open_log
 from gateway.state.store import sealing_of
 from gateway.state.tasks import Tasks
-from tests.redis_server import BINARY, REASON, RedisServer
 
 KEY = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
 """32 bytes in base64; any will do."""
 
 
 WEEK = Bounds()
-
-
-@pytest.fixture(scope="module")
-def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    if BINARY is None:
-        pytest.skip(REASON)
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    server.start()
-    yield server
-    server.stop()
 
 
 @pytest.fixture(params=["sqlite", "redis"])

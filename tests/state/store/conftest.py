@@ -1,26 +1,15 @@
 """The three stores, opened as the configuration opens them."""
 
 import base64
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 
 from gateway.state.store import Store, open_store
-from tests.redis_server import BINARY, REASON, RedisServer
 
 PATIENCE_S = 30.0
 """Time limits are another test's subject; a busy machine must not look like a failing store."""
 KEY = base64.b64encode(bytes(range(32))).decode()
-
-
-@pytest.fixture(scope="session")
-def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    if BINARY is None:
-        pytest.skip(REASON)
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    server.start()
-    yield server
-    server.stop()
 
 
 @pytest.fixture(params=["memory", "sqlite", "sqlite encrypted", "redis", "redis encrypted"])

@@ -16,7 +16,7 @@ from gateway.state.records.base import Bounds, Query, StoredRecord
 from gateway.state.records.opening import open_log
 from gateway.state.store import open_store
 from gateway.state.store.redis import PER_BATCH, PREFIX, RedisStore
-from tests.redis_server import BINARY, REASON, RedisServer, free_port
+from tests.redis_server import RedisServer, free_port, running_redis
 from tests.state.store.conftest import PATIENCE_S
 
 HOUR_S = 3600.0
@@ -24,12 +24,8 @@ HOUR_S = 3600.0
 
 @pytest.fixture
 def own_server(tmp_path: Path) -> Iterator[RedisServer]:
-    if BINARY is None:
-        pytest.skip(REASON)
-    server = RedisServer(tmp_path)
-    server.start()
-    yield server
-    server.stop()
+    with running_redis(tmp_path) as server:
+        yield server
 
 
 @pytest.fixture
