@@ -1,4 +1,4 @@
-"""The whole life of a foldable request on one page: match its state, do one piece of work, go to the next state."""
+"""The whole life of a request that may be folded, on one page: do the work of its state, and go to the next state."""
 
 import asyncio
 import time
@@ -56,34 +56,28 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
     setup = gateway.setup  # once: it is replaced when the configuration changes, and a request keeps its own
     raw = await read(request, setup.settings.server)
     times.read = time.perf_counter()
-    named = arrival.deployment
-    request, raw = await with_model(gateway, request, raw, named) if named else (request, raw)
-    asked = await _parse(gateway, request, raw, format, setup)
-    # A model that is no text names none of several upstreams, which `forward` tells the client.
-    if asked is None or (not asked.model and "model" in asked.head and len(setup.targets) > 1):
+    if arrival.deployment:
+        request, raw = await with_model(gateway, request, raw, arrival.deployment)
+    conversation = await _parse(gateway, request, raw, format, setup)
+    # A model that is not a text names none of several upstreams: `forward` refuses the request.
+    if conversation is None or (not conversation.model and "model" in conversation.head and len(setup.targets) > 1):
         return await forward(gateway, request, raw)
     if arrival.key is not None:
-        await key_models.check_conversation(gateway, request, asked)
-        await key_limits.reserve_for(gateway, arrival, asked, setup.settings)
-    if compact.wants_compaction(asked):
-        return await compact.compact_conversation(gateway, request, raw, asked)
-    served = served_request(gateway, setup, request, raw, asked)
-    return await _live(served, Received(Life(asked, mode_of(request, served.route))), times)
+        await key_models.check_conversation(gateway, request, conversation)
+        await key_limits.reserve_for(gateway, arrival, conversation, setup.settings)
+    if compact.wants_compaction(conversation):
+        return await compact.compact_conversation(gateway, request, raw, conversation)
+    served = served_request(gateway, setup, request, raw, conversation)
+    return await _drive(served, Received(Life(conversation, mode_of(request, served.route))), times)
 
 
-async def _live(served: ServedRequest, received: Received, times: Times) -> web.StreamResponse:
-    """Measure, fold if needed, send, retry refusals, forward the answer; inform every observer."""
+async def _drive(served: ServedRequest, received: Received, times: Times) -> web.StreamResponse:
+    """Drive a request from state to state: do the work of its state, and look up the next one, until a final state. Then end it."""
     state: State = received
-    size_bytes = len(received.life.request.raw)
-    # The name of another model is written into the body, which would delay the event loop if the body is large.
-    writes_long = size_bytes >= LARGE and served.route.name != received.life.request.model
     try:
         while (work := WORK.get(type(state))) is not None:
             event = await work(served, state)
-            if writes_long:
-                state = await served.gateway.pool.run(partial(_advance, served, state, event), size_bytes=size_bytes)
-            else:
-                state = _advance(served, state, event)
+            state = await _next_state(served, state, event)
             close_others(served, state)
             if not times.decided and type(state) is Ready:
                 times.decided = time.perf_counter()
@@ -107,6 +101,15 @@ async def _live(served: ServedRequest, received: Received, times: Times) -> web.
             texts.keep(served, state)
 
 
+async def _next_state(served: ServedRequest, state: State, event: Event) -> State:
+    """Return the state that follows. If it writes the name of another model into a large body, this is done in the pool."""
+    conversation = state.life.request
+    size_bytes = len(conversation.raw)
+    if size_bytes < LARGE or served.route.name == conversation.model:
+        return _advance(served, state, event)
+    return await served.gateway.pool.run(partial(_advance, served, state, event), size_bytes=size_bytes)
+
+
 def _advance(served: ServedRequest, state: State, event: Event) -> State:
     """Look up the next state in the table."""
     try:
@@ -119,7 +122,7 @@ def _advance(served: ServedRequest, state: State, event: Event) -> State:
 async def _parse(
     gateway: Gateway, request: web.BaseRequest, raw: bytes, format: Format, setup: Setup
 ) -> Conversation | None:
-    """Parse the body; None when it is not a conversation, or when our own code fails. Raises ClientError."""
+    """Parse the body; None if it is no conversation in this format, or if our own code fails. Raises ClientError."""
     try:
         return await conversation_in(gateway, setup, request, raw, format)
     except ClientError:

@@ -72,12 +72,12 @@ async def reserve(
         raise RateLimited(used, arrival.shared, tokens)
 
 
-async def reserve_for(gateway: Gateway, arrival: Arrival, asked: Conversation, settings: Settings) -> None:
+async def reserve_for(gateway: Gateway, arrival: Arrival, conversation: Conversation, settings: Settings) -> None:
     """Reserve the tokens that a conversation and its answers may use. Raises RateLimited when the key has not enough left."""
-    window = settings.route(asked.model).window or settings.default_window
-    answers = asked.head.get("n")
+    window = settings.route(conversation.model).window or settings.default_window
+    answers = conversation.head.get("n")
     count = answers if isinstance(answers, int) else 1
-    await reserve(gateway, arrival, len(asked.raw), window, output_limit_of(asked), answers=count)
+    await reserve(gateway, arrival, len(conversation.raw), window, output_limit_of(conversation), answers=count)
 
 
 async def admit_turn(gateway: Gateway, arrival: Arrival, turn_id: str, body_bytes: int, window: int) -> None:

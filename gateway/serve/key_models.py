@@ -74,10 +74,10 @@ async def check_other_models(gateway: Gateway, request: web.BaseRequest, body: b
     check_models(request, await gateway.pool.run(lambda: other_models(body), size_bytes=len(body) // READS_FASTER))
 
 
-async def check_conversation(gateway: Gateway, request: web.BaseRequest, asked: Conversation) -> None:
+async def check_conversation(gateway: Gateway, request: web.BaseRequest, conversation: Conversation) -> None:
     """Refuse a conversation that names a model, its own or another, which the request's key does not allow. Raises ClientError."""
-    check_model(request, asked.model)
-    await check_other_models(gateway, request, asked.raw)
+    check_model(request, conversation.model)
+    await check_other_models(gateway, request, conversation.raw)
 
 
 def allows_message(request: web.BaseRequest, text: str, *, names_model: bool) -> bool:

@@ -81,11 +81,11 @@ async def metrics(gateway: Gateway, _: web.Request) -> web.Response:
 
 async def explained(gateway: Gateway, request: web.Request) -> Any:
     """Explain what would be done to a request. Raises ClientError."""
-    asked = recognise(await request.read(), gateway.memory)
-    if asked is None:
+    conversation = recognise(await request.read(), gateway.memory)
+    if conversation is None:
         message = "The body is no request for chat completions, responses or messages: expected JSON with `messages` or `input`."
         raise errors.ClientError(400, message, code="invalid_body")
-    return await explain(gateway, asked)
+    return await explain(gateway, conversation)
 
 
 async def learned(gateway: Gateway, _: web.Request) -> Any:

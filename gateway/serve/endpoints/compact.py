@@ -36,68 +36,72 @@ REFUSALS: Final = MISSING_STATUSES | {400, 422}
 """Statuses with which servers refuse an unknown item."""
 
 
-def wants_compaction(asked: Conversation) -> bool:
+def wants_compaction(conversation: Conversation) -> bool:
     """Return whether a request is for a compaction instead of an answer."""
-    return isinstance(asked, ResponsesRequest) and bool(asked.items) and asked.items[-1].type == TRIGGER
+    return (
+        isinstance(conversation, ResponsesRequest)
+        and bool(conversation.items)
+        and conversation.items[-1].type == TRIGGER
+    )
 
 
 async def compact(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
     """Answer ``POST /v1/responses/compact``. Raises UpstreamUnreachable when the upstream does not answer."""
-    raw, asked = await upstream_first.read_conversation(gateway, request, RESPONSES)
-    if asked is None:
+    raw, conversation = await upstream_first.read_conversation(gateway, request, RESPONSES)
+    if conversation is None:
         return await forward(gateway, request, raw)
-    await key_models.check_conversation(gateway, request, asked)
-    await key_limits.reserve_for(gateway, arrivals.of(request), asked, gateway.settings)
-    return await compact_conversation(gateway, request, raw, asked)
+    await key_models.check_conversation(gateway, request, conversation)
+    await key_limits.reserve_for(gateway, arrivals.of(request), conversation, gateway.settings)
+    return await compact_conversation(gateway, request, raw, conversation)
 
 
 async def compact_conversation(
-    gateway: Gateway, request: web.BaseRequest, raw: bytes, asked: Conversation
+    gateway: Gateway, request: web.BaseRequest, raw: bytes, conversation: Conversation
 ) -> web.StreamResponse:
     """Forward a request for a compaction, which its key allows; if the upstream cannot make one, make it here. Raises ClientError
     and UpstreamUnreachable."""
     settings, record = gateway.settings, records.of(request)
-    upstream_first.set_record(gateway, request, raw, asked)
+    upstream_first.set_record(gateway, request, raw, conversation)
     record.why, record.attempts = "compacted", 0
-    is_ours = settings.upstreams[settings.route(asked.model).upstream].compact == "ours"
-    if is_ours and not asked.refers_elsewhere:
-        return await _own_compaction(gateway, request, asked)
+    is_ours = settings.upstreams[settings.route(conversation.model).upstream].compact == "ours"
+    if is_ours and not conversation.refers_elsewhere:
+        return await _own_compaction(gateway, request, conversation)
     record.attempts = 1
-    with await upstream_first.send(gateway, request, raw, asked) as answer:
-        if not await _cannot_compact(answer, asked):
+    with await upstream_first.send(gateway, request, raw, conversation) as answer:
+        if not await _cannot_compact(answer, conversation):
             return await upstream_first.forward_answer(gateway, request, answer)
-    return await _own_compaction(gateway, request, asked)
+    return await _own_compaction(gateway, request, conversation)
 
 
-async def _cannot_compact(answer: Answer, asked: Conversation) -> bool:
+async def _cannot_compact(answer: Answer, conversation: Conversation) -> bool:
     """Return whether an answer says that the upstream cannot compact, so that we do. If only the upstream has a part of the
     conversation, we cannot. Raises UpstreamUnreachable."""
-    if asked.refers_elsewhere or answer.status not in REFUSALS:
+    if conversation.refers_elsewhere or answer.status not in REFUSALS:
         return False
     if answer.status in MISSING_STATUSES:
-        return await upstream_first.lacks_endpoint(answer, asked)
-    return wants_compaction(asked) and TRIGGER.encode() in await upstream_first.read_refusal(answer)
+        return await upstream_first.lacks_endpoint(answer, conversation)
+    return wants_compaction(conversation) and TRIGGER.encode() in await upstream_first.read_refusal(answer)
 
 
-async def _own_compaction(gateway: Gateway, request: web.BaseRequest, asked: Conversation) -> web.Response:
+async def _own_compaction(gateway: Gateway, request: web.BaseRequest, conversation: Conversation) -> web.Response:
     """Return one compaction item with our digest, as a body or as events."""
-    task = await upstream_first.count(gateway, request, asked)
+    task = await upstream_first.count(gateway, request, conversation)
     tokens = min(task.window // COMPACTION_SHARE, LARGEST_COMPACTION)
 
     def made() -> tuple[str, str]:
         from gateway.context.write.compaction import compacted  # noqa: PLC0415  # loads the fold, which a start does not need
 
-        return compacted(asked.messages, tokens, task.counter, asked.memory)
+        return compacted(conversation.messages, tokens, task.counter, conversation.memory)
 
-    texts = await gateway.pool.run(made, size_bytes=len(asked.raw))
+    texts = await gateway.pool.run(made, size_bytes=len(conversation.raw))
     identity = blake2b(orjson.dumps(texts), digest_size=12).hexdigest()
     written = sum(map(task.counter.text, texts))
     usage = {"input_tokens": task.prompt, "output_tokens": written, "total_tokens": task.prompt + written}
     response = {
         "id": f"resp_{identity}",
-        "object": "response" if wants_compaction(asked) else "response.compaction",
+        "object": "response" if wants_compaction(conversation) else "response.compaction",
         "created_at": int(time.time()),
-        "model": asked.model,
+        "model": conversation.model,
         "status": "completed",
         "output": [item(texts, identity)],
         "usage": {
@@ -109,7 +113,7 @@ async def _own_compaction(gateway: Gateway, request: web.BaseRequest, asked: Con
     record = records.of(request)
     record.set_outcome(200)
     headers = record.own_headers(gateway, "fold")
-    if not asked.stream:
+    if not conversation.stream:
         return web.Response(body=orjson.dumps(response), headers=headers, content_type=errors.JSON)
     body = b"".join(_event(number, event) for number, event in enumerate(_events(response)))
     return web.Response(body=body, headers=headers, content_type=EVENTS)

@@ -31,20 +31,20 @@ _FRAMES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
 
 async def count(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
     """Answer with the token count of a request. Raises UpstreamUnreachable when the upstream does not answer."""
-    raw, asked = await upstream_first.read_conversation(gateway, request, PATHS[request.rel_url.raw_path])
-    if asked is None:
+    raw, conversation = await upstream_first.read_conversation(gateway, request, PATHS[request.rel_url.raw_path])
+    if conversation is None:
         return await forward(gateway, request, raw)
-    await key_models.check_conversation(gateway, request, asked)
-    upstream_first.set_record(gateway, request, raw, asked)
-    with await upstream_first.send(gateway, request, raw, asked) as answer:
-        if not await upstream_first.lacks_endpoint(answer, asked):
+    await key_models.check_conversation(gateway, request, conversation)
+    upstream_first.set_record(gateway, request, raw, conversation)
+    with await upstream_first.send(gateway, request, raw, conversation) as answer:
+        if not await upstream_first.lacks_endpoint(answer, conversation):
             return await upstream_first.forward_answer(gateway, request, answer)
-    return await _own_count(gateway, request, asked)
+    return await _own_count(gateway, request, conversation)
 
 
-async def _own_count(gateway: Gateway, request: web.BaseRequest, asked: Conversation) -> web.Response:
-    task = await upstream_first.count(gateway, request, asked)
-    body = orjson.dumps({**_FRAMES[asked.format.name], "input_tokens": task.prompt})
+async def _own_count(gateway: Gateway, request: web.BaseRequest, conversation: Conversation) -> web.Response:
+    task = await upstream_first.count(gateway, request, conversation)
+    body = orjson.dumps({**_FRAMES[conversation.format.name], "input_tokens": task.prompt})
     record = records.of(request)
     record.set_outcome(200)
     return web.Response(body=body, headers=record.own_headers(gateway, "none"), content_type=errors.JSON)

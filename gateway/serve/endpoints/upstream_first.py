@@ -36,34 +36,36 @@ async def read_conversation(
     return raw, await conversation_in(gateway, setup, request, raw, format)
 
 
-async def send(gateway: Gateway, request: web.BaseRequest, raw: bytes, asked: Conversation) -> Answer:
+async def send(gateway: Gateway, request: web.BaseRequest, raw: bytes, conversation: Conversation) -> Answer:
     """Send a body to its model's upstream, with the upstream's name of the model; return the answer. If one of several has what the body
     names, it goes to that one. Raises UpstreamUnreachable."""
     setup, headers, arrival = gateway.setup, keys.forwarded(request), arrivals.of(request)
-    route = setup.settings.route(asked.model)
+    route = setup.settings.route(conversation.model)
     own = [setup.targets[name] for name, _ in route.choices]
-    target = await upstream_in(gateway, partial(arrival.identity_at, headers=headers), own, asked) or own[0]
-    records.of(request).set_upstream(target, asked.model, route.name, headers)
+    target = await upstream_in(gateway, partial(arrival.identity_at, headers=headers), own, conversation) or own[0]
+    records.of(request).set_upstream(target, conversation.model, route.name, headers)
     body = raw
-    if route.name != asked.model:
+    if route.name != conversation.model:
         headers.popall("Content-Encoding", None)
         renamed = Edits(model=route.name)
-        body = await gateway.pool.run(lambda: asked.format.encode(asked, renamed), size_bytes=len(asked.raw))
+        body = await gateway.pool.run(
+            lambda: conversation.format.encode(conversation, renamed), size_bytes=len(conversation.raw)
+        )
     call = arrival.call(request, route.name)
     response = await gateway.client.send(target, call, target.authorised(headers), body)
     records.of(request).add_call(response.status)
-    return Answer(target, response, asked.format)
+    return Answer(target, response, conversation.format)
 
 
-async def lacks_endpoint(answer: Answer, asked: Conversation) -> bool:
+async def lacks_endpoint(answer: Answer, conversation: Conversation) -> bool:
     """Return whether an answer says that the upstream does not have the endpoint, and we may answer in its place. Raises
     UpstreamUnreachable.
 
     We may not if text outside the body enters the prompt, such as an earlier response: our answer would leave that text out.
     """
-    if answer.status not in MISSING_STATUSES or asked.refers_elsewhere:
+    if answer.status not in MISSING_STATUSES or conversation.refers_elsewhere:
         return False
-    return says_endpoint_missing(asked.format, answer.status, await read_refusal(answer))
+    return says_endpoint_missing(conversation.format, answer.status, await read_refusal(answer))
 
 
 async def read_refusal(answer: Answer) -> bytes:
@@ -83,24 +85,24 @@ async def forward_answer(gateway: Gateway, request: web.BaseRequest, answer: Ans
     return relayed.response
 
 
-def set_record(gateway: Gateway, request: web.BaseRequest, raw: bytes, asked: Conversation) -> None:
+def set_record(gateway: Gateway, request: web.BaseRequest, raw: bytes, conversation: Conversation) -> None:
     """Set the upstream, the model and the conversation in the record of a request."""
     setup, record = gateway.setup, records.of(request)
-    route = setup.settings.route(asked.model)
-    record.set_upstream(setup.targets[route.upstream], asked.model, route.name, keys.forwarded(request))
-    record.format, record.opening, record.body_bytes = asked.format.name, asked.opening, len(raw)
+    route = setup.settings.route(conversation.model)
+    record.set_upstream(setup.targets[route.upstream], conversation.model, route.name, keys.forwarded(request))
+    record.format, record.opening, record.body_bytes = conversation.format.name, conversation.opening, len(raw)
 
 
-async def place_for(gateway: Gateway, request: web.BaseRequest, asked: Conversation, target: Target) -> Place:
+async def place_for(gateway: Gateway, request: web.BaseRequest, conversation: Conversation, target: Target) -> Place:
     """Return an upstream as the place of a request, with the facts learned from this caller's requests."""
     setup = gateway.setup
-    route = setup.settings.route(asked.model)
+    route = setup.settings.route(conversation.model)
     caller = arrivals.of(request).identity_at(target, keys.forwarded(request))
     await gateway.learning.fetch_if_due((target.name, route.name, caller.learner))
     return place_of(gateway, setup, route, target, caller)
 
 
-async def count(gateway: Gateway, request: web.BaseRequest, asked: Conversation) -> Task:
+async def count(gateway: Gateway, request: web.BaseRequest, conversation: Conversation) -> Task:
     """Count a request at its model's own upstream."""
-    target = gateway.setup.targets[gateway.settings.route(asked.model).upstream]
-    return await measure.task_for(gateway, await place_for(gateway, request, asked, target), asked)
+    target = gateway.setup.targets[gateway.settings.route(conversation.model).upstream]
+    return await measure.task_for(gateway, await place_for(gateway, request, conversation, target), conversation)

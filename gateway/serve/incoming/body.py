@@ -111,12 +111,12 @@ async def parse(
     size_bytes = len(text) // READS_FASTER
     if size_bytes < INLINE:
         return _parse_checked(text, format, limits, memory, must_know_model=must_know_model)
-    asked = await pool.run(
+    conversation = await pool.run(
         lambda: _parse_checked(text, format, limits, memory, must_know_model=must_know_model), size_bytes=size_bytes
     )
-    if asked is not None:
-        free_later(request, asked, len(text))
-    return asked
+    if conversation is not None:
+        free_later(request, conversation, len(text))
+    return conversation
 
 
 def _parse_checked(
@@ -126,17 +126,17 @@ def _parse_checked(
     if must_know_model and is_ambiguous(text):
         message = "The body names its model twice, or not as `model`, so it is not clear which upstream it is for. Name it once, as `model`."
         raise ClientError(400, message, code="model_unreadable")
-    asked = format.read(text, memory)
-    if asked is None:
+    conversation = format.read(text, memory)
+    if conversation is None:
         return None
     try:
-        check_request(asked, limits)
+        check_request(conversation, limits)
     except ClientError as problem:
-        parts = [asked]
-        del asked  # the error holds this frame, and is dropped on the event loop
+        parts = [conversation]
+        del conversation  # the error holds this frame, and is dropped on the event loop
         take_apart(parts.pop())
         raise problem.with_traceback(None) from None
-    return asked
+    return conversation
 
 
 def reading_size(request: web.BaseRequest, raw: bytes) -> int:

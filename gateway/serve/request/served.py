@@ -57,9 +57,9 @@ class ServedRequest(msgspec.Struct, eq=False):
 
 
 def served_request(
-    gateway: Gateway, setup: Setup, request: web.BaseRequest, raw: bytes, asked: Conversation
+    gateway: Gateway, setup: Setup, request: web.BaseRequest, raw: bytes, conversation: Conversation
 ) -> ServedRequest:
-    """Return a request at the beginning of its life. ``asked`` is the conversation in its body."""
+    """Return a request at the beginning of its life."""
     headers = keys.forwarded(request)
     if hdrs.ACCEPT_ENCODING in headers:
         headers[hdrs.ACCEPT_ENCODING] = readable_encodings(headers[hdrs.ACCEPT_ENCODING])
@@ -70,10 +70,10 @@ def served_request(
         request,
         arrival,
         raw,
-        setup.settings.route(asked.model),
+        setup.settings.route(conversation.model),
         headers,
         arrival.ensure_id(gateway),
-        session_of(headers, asked.head),
+        session_of(headers, conversation.head),
     )
 
 

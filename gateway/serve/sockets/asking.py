@@ -58,8 +58,8 @@ SOCKET_DECISIONS: Final[Decisions] = MappingProxyType({**DECISIONS, Measured: _m
 """The decisions about a message. After each comes a form of it that can be sent, or the upstream's own refusal."""
 
 
-async def ask(gateway: Gateway, asked: Conversation, mode: Mode, place: Place) -> Asking:
+async def ask(gateway: Gateway, conversation: Conversation, mode: Mode, place: Place) -> Asking:
     """Decide what is sent of a message."""
-    asking = Asking(gateway, gateway.request_id(), advance(Received(Life(asked, mode)), PlacesFound((place,))))
+    asking = Asking(gateway, gateway.request_id(), advance(Received(Life(conversation, mode)), PlacesFound((place,))))
     asking.state = await run_decisions(asking, asking.state, SOCKET_DECISIONS)
     return asking

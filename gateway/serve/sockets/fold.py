@@ -73,42 +73,44 @@ def _kind(raw: bytes) -> str:
 
 async def _fold_create(gateway: Gateway, request: web.BaseRequest, target: Target, message: str, raw: bytes) -> Message:
     """Return a ``response.create`` message for the upstream: folded if it does not fit."""
-    asked = await gateway.pool.run(lambda: _read(gateway, raw), size_bytes=len(raw) // READS_FASTER)
+    conversation = await gateway.pool.run(lambda: _read(gateway, raw), size_bytes=len(raw) // READS_FASTER)
     if len(raw) >= LEAST_FREED_BYTES:
-        gateway.pool.free_later(asked)  # it is freed once this message is sent
-    if asked is None:
+        gateway.pool.free_later(conversation)  # it is freed once this message is sent
+    if conversation is None:
         return Message(message, True, {"why": "not_understood"})
-    place = await upstream_first.place_for(gateway, request, asked, target)
+    place = await upstream_first.place_for(gateway, request, conversation, target)
     mode = _mode(request, place.route)
-    fields = _fields_before_counting(request, asked, place, mode)
-    if asked.refers_elsewhere:
+    fields = _fields_before_counting(request, conversation, place, mode)
+    if conversation.refers_elsewhere:
         # Its beginning is known to the upstream alone, so it names no conversation.
         return Message(message, True, fields | {"why": "stateful", "conversation": ""})
     if mode == "off":
         return Message(message, True, fields | {"why": "off", "action": "off"})
-    asking = await ask(gateway, asked, mode, place)
+    asking = await ask(gateway, conversation, mode, place)
     return Message(_text_to_send(message, asking.ready), True, fields | asking.fields(), asking)
 
 
-def _fields_before_counting(request: web.BaseRequest, asked: Conversation, place: Place, mode: Mode) -> dict[str, Any]:
+def _fields_before_counting(
+    request: web.BaseRequest, conversation: Conversation, place: Place, mode: Mode
+) -> dict[str, Any]:
     """Return the fields of a turn's record that are known before its tokens are."""
     return {
-        "model": asked.model[: records.LONGEST_NAME],
+        "model": conversation.model[: records.LONGEST_NAME],
         "model_used": place.model[: records.LONGEST_NAME],
         "upstream": place.target.name,
         "entry": place.entry,
         "window": place.window,
         "format": RESPONSES.name,
         "mode": mode,
-        "session": session_of(keys.forwarded(request), asked.head),
-        "conversation": records.name_of(records.of(request).caller, asked.opening),
+        "session": session_of(keys.forwarded(request), conversation.head),
+        "conversation": records.name_of(records.of(request).caller, conversation.opening),
     }
 
 
 def _text_to_send(message: str, ready: Ready) -> str:
     """Return the client's message if nothing is changed in it, else the message of the attempt."""
-    attempt, visit, asked = ready.attempt, ready.visit, ready.life.request
-    if attempt.body is asked.raw and not asked.rewritten:
+    attempt, visit, conversation = ready.attempt, ready.visit, ready.life.request
+    if attempt.body is conversation.raw and not conversation.rewritten:
         return message
     if attempt.altered:
         log.info("message_folded", upstream=visit.place.upstream, tokens_before=visit.counted.prompt,
@@ -123,12 +125,12 @@ def _read(gateway: Gateway, raw: bytes) -> Conversation | None:
         return None
     try:
         check_text(raw, limits)
-        asked = RESPONSES.parse(raw, gateway.memory)
-        if asked is not None:
-            check_request(asked, limits)
+        conversation = RESPONSES.parse(raw, gateway.memory)
+        if conversation is not None:
+            check_request(conversation, limits)
     except ClientError:
         return None
-    return asked
+    return conversation
 
 
 def _mode(request: web.BaseRequest, route: Route) -> Mode:
