@@ -12,7 +12,7 @@ import msgspec
 from gateway.context.count.counter import Counter
 from gateway.context.life.refusal_numbers import SMALL_ERROR, SMALLEST_WINDOW
 from gateway.wire.format import Conversation
-from gateway.wire.message import Message, text_of
+from gateway.wire.message import RESULT_ROLES, Message, text_of
 
 LEAST_TRUNCATED_BILL: Final = 256
 """Tokens. A smaller bill is no sign of truncation: no server has so small a window, but a cache or a mock may bill it."""
@@ -70,7 +70,6 @@ class LastRequest(msgspec.Struct, frozen=True):
 
 
 _SPOKEN: Final = frozenset({"system", "developer", "user", "assistant"})
-_RESULTS: Final = frozenset({"tool"})
 
 
 class SentCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,7 +101,7 @@ class SentCount(msgspec.Struct, frozen=True, kw_only=True):
 
     def least_from(self, start: int, *, results: bool) -> int:
         """Return a lower bound from message ``start`` on; tool ``results`` may be counted if the model is known to read them."""
-        roles = _SPOKEN | _RESULTS if results else _SPOKEN
+        roles = _SPOKEN | RESULT_ROLES if results else _SPOKEN
         return sum(self.counter.text(text_of(m)) for m in self.messages[start:] if m.get("role") in roles)
 
     def cost_from(self, start: int) -> int:
