@@ -8,7 +8,7 @@ In the order of use:
 - `cutting`: the entrance: make the layout of a source. It calls the files below.
 - `replay`: the conversation's growth, unit by unit. `next_cut`: the cut that follows when the room is full.
 - `cost_sums`, `unit_limits`, `result_limits`: what a cut costs, how large one unit may be, and how large an old result.
-- `shares`, `calling`: how the room is shared, and whether tools are called often.
+- `shares`, `agents`: how the room is shared, and whether the conversation is an agent's.
 
 Used by these and by others:
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import accumulate
 
-from gateway.context.cut.calling import has_agent_until
+from gateway.context.cut.agents import has_agent_until
 from gateway.context.cut.unit_limits import newest_cost, newest_limit, old_unit_limit, question_cost
 from gateway.context.cut.units import ANSWER, USER, Cut, Room, Unit
 

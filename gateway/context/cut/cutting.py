@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from gateway.context.cut import calling, replay
+from gateway.context.cut import agents, replay
 from gateway.context.cut.layout import Layout, Question
 from gateway.context.cut.media_and_reasoning import has_media_or_reasoning, without_media_and_reasoning
 from gateway.context.cut.result_limits import result_limits
@@ -58,8 +58,8 @@ def _make_layout(source: Source) -> Layout:
         prefix_breaks=ends_with_question and replay.prefix_breaks(units, room),
         # Until a cut moves it is the same object.
         tight=cut.tight and (len(cuts) == 1 or cuts[-2] is not cut),
-        has_agent=calling.has_agent(units),
-        autonomous=calling.is_autonomous(units, _results_in(source)),
+        has_agent=agents.has_agent(units),
+        autonomous=agents.is_autonomous(units, _results_in(source)),
     )
 
 

@@ -7,7 +7,7 @@ from math import log
 from sys import getsizeof
 from typing import Any, Final, TypeVar
 
-from gateway.context.cut.calling import AUTONOMOUS_RESULTS
+from gateway.context.cut.agents import AUTONOMOUS_RESULTS
 from gateway.context.read.line import CALL, RECORD, SENTENCE, MessageLines
 from gateway.context.read.words import Word
 from gateway.context.weigh.envelope import envelope_of
@@ -24,7 +24,7 @@ SHORT_MESSAGE_TOKENS: Final = 60
 CALL_TOKENS_SHARE: Final = 0.2
 """Share of the lines' tokens. If calls and results have more, the folded part has many calls. Nearly all recorded conversations of
 customers have more (with 0.25, a hundredth less of what they need is found at a tenth of their size, with
-the rule of `calling.has_agent` a fortieth). A chat that calls a tool in every fourth turn has a tenth."""
+the rule of `agents.has_agent` a fortieth). A chat that calls a tool in every fourth turn has a tenth."""
 RESULTS_PER_USER_MESSAGE: Final = 0.5
 """If there are more results, the folded part has many calls, even if calls and results are short."""
 

@@ -3,7 +3,7 @@
 - `folding`: the entrance: an earlier draft, or a fold. `draft_cache` keeps drafts. `draft`: the result.
 - `stages`: the stages of a fold. It calls the files below. `sketch`: the unfinished fold that they change.
 - `kept`: the kept messages, whole or shortened.
-- `replacement`: the note and the quotes for all others. `note`: insert them into the messages.
+- `replacement`: the note and the quotes for all other messages. `insertion`: both put into the kept messages.
 - `readings`, `pools`: the folded messages as lines.
 - `asked`: what the current question asks, and how many quotes it gets. `set_aside`: how kept turns and the digest make room for them.
 - `quotes`: the quotes of all questions since the cut. `search`: the lines for one question. `fill`: what fills the rest of its room.

@@ -6,8 +6,8 @@ from functools import cached_property
 import msgspec
 
 from gateway.context.cut.layout import Layout
-from gateway.context.write import note
 from gateway.context.write.draft import QuestionKept, Step
+from gateway.context.write.insertion import with_note_and_quotes
 from gateway.context.write.replacement import Replacement
 from gateway.wire.message import Message
 
@@ -28,4 +28,4 @@ class Sketch(msgspec.Struct, frozen=True, dict=True):  # cached properties need 
         """Return the messages to send."""
         if self.replacement is None:
             return tuple([self.kept[index] for index in sorted(self.kept)])
-        return note.insert(self.kept, self.replacement.note, self.replacement.quotes)
+        return with_note_and_quotes(self.kept, self.replacement.note, self.replacement.quotes)

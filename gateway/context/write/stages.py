@@ -78,7 +78,7 @@ def first_sketch(source: Source, layout: Layout) -> Sketch:
         ask = ask_beside_turns
         kept = kept_messages(source, layout)
         replacement = _replacement(source, ask, kept)
-    return _with_larger_results(_sketch_of(source, ask.layout, kept, replacement), source)
+    return _sketch_of(source, ask.layout, kept, replacement)
 
 
 def _turns_can_stay(
@@ -95,18 +95,22 @@ def _turns_can_stay(
 
 
 def _sketch_of(source: Source, layout: Layout, kept: Mapping[int, Message], replacement: Replacement | None) -> Sketch:
-    """Return the sketch with these messages and texts, and the steps that made it."""
-    steps = list(_savings(source, kept, layout))
+    """Return the sketch with these messages and texts, and the steps that made it. The newest results get the rest of the room."""
+    steps = (*_savings(source, kept, layout), *_written(source, replacement))
+    return _with_larger_results(Sketch(layout, kept, replacement, steps), source)
+
+
+def _written(source: Source, replacement: Replacement | None) -> Iterator[Step]:
+    """Yield the steps that wrote the note and the quotes. They save a negative number of tokens."""
     if replacement is None:
-        return Sketch(layout, kept, steps=tuple(steps))
+        return
     chosen, total = len(replacement.in_note), len(replacement.pool.lines)
     note_tokens = source.counter.text(replacement.note)
-    steps.append(Step(replacement.stage, -note_tokens, f"{chosen} of {total} lines", chosen, total))
+    yield Step(replacement.stage, -note_tokens, f"{chosen} of {total} lines", chosen, total)
     if replacement.quotes:
         lines = replacement.quoted_lines
         detail = f"{lines} lines{', by words and meaning' if by_meaning(source) else ''}"
-        steps.append(Step(QUOTES_STAGE, -_tokens_of_quotes(source, replacement), detail, lines))
-    return Sketch(layout, kept, replacement, tuple(steps))
+        yield Step(QUOTES_STAGE, -_tokens_of_quotes(source, replacement), detail, lines)
 
 
 def _replacement(source: Source, ask: Ask, kept: Mapping[int, Message]) -> Replacement | None:
@@ -122,8 +126,8 @@ def _tokens_of_quotes(source: Source, replacement: Replacement) -> int:
 
 
 def _with_larger_results(sketch: Sketch, source: Source) -> Sketch:
-    """Make shortened tool results of the newest step longer, up to the rest of the room. In the next request they are old, and
-    shortened again in any case."""
+    """Give the rest of the room to shortened tool results of the newest step. In the next request they are old, and are shortened again in
+    any case."""
     newest = sketch.layout.units[-1] if sketch.layout.units else None
     if newest is None or gets_final_size(newest, sketch.layout.room) or source.rung.max_characters is not None:
         return sketch
@@ -155,7 +159,7 @@ def write_shorter(sketch: Sketch, source: Source) -> Sketch:
     ask = ask_of(source, sketch.layout)
     for spare in (excess, excess + 2, excess + MOST_JOINT_TOKENS):
         replacement = replacement_of(source, ask, sketch.kept, spare)
-        shorter = _with_larger_results(_sketch_of(source, sketch.layout, sketch.kept, replacement), source)
+        shorter = _sketch_of(source, sketch.layout, sketch.kept, replacement)
         if _excess(shorter, source) <= 0:
             return shorter
     return sketch

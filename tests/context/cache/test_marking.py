@@ -5,7 +5,7 @@ import pytest
 
 from gateway.context import frames
 from gateway.context.cache.marking import BREAKPOINT_STYLE, CACHE_CONTROL_STYLE, MOST_MARKS, mark_positions, marked
-from gateway.context.write import note
+from gateway.context.write.insertion import with_note_and_quotes
 from gateway.wire.formats import FORMATS
 from tests.fakes import user
 
@@ -17,7 +17,7 @@ RESULT = {"role": "tool", "tool_call_id": "1", "content": "A1"}
 
 
 def folded(*messages, quotes=None):
-    return note.insert(dict(enumerate(messages)), NOTE, quotes or {})
+    return with_note_and_quotes(dict(enumerate(messages)), NOTE, quotes or {})
 
 
 def test_the_pinned_messages_the_note_and_the_question_before_its_quotes_are_marked() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from gateway.context import frames
 from gateway.context.count.message_cost import counter
+from gateway.context.cut.agents import AUTONOMOUS_RESULTS
 from gateway.context.cut.budget import Budget
-from gateway.context.cut.calling import AUTONOMOUS_RESULTS
 from gateway.context.cut.policy import Policy
 from gateway.context.write.folding import fold_conversation
 from gateway.wire.message import text_of

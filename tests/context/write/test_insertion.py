@@ -7,7 +7,7 @@ import pytest
 from gateway.context import frames
 from gateway.context.count.families import FAMILIES
 from gateway.context.count.message_cost import counter
-from gateway.context.write import note
+from gateway.context.write.insertion import with_note_and_quotes
 
 ROWS = "user: Never on Fridays.\nlook -> A1"
 DIGEST = frames.framed(frames.HEAD, ROWS)
@@ -22,21 +22,21 @@ def test_what_went_on_comes_off(content: Any, quotes: dict[int, str], found: str
     system = {"role": "system", "content": "Be kind."}
     asked = {"role": "user", "content": content}
 
-    placed = note.insert({0: system, 3: asked}, DIGEST, quotes)
+    placed = with_note_and_quotes({0: system, 3: asked}, DIGEST, quotes)
 
     assert placed[0] is system
     assert frames.without(placed[1]) == (asked, found)
 
 
 def test_the_digest_is_a_part_of_its_own_where_content_has_parts() -> None:
-    (placed,) = note.insert({3: {"role": "user", "content": PARTS}}, DIGEST, {3: QUOTES})
+    (placed,) = with_note_and_quotes({3: {"role": "user", "content": PARTS}}, DIGEST, {3: QUOTES})
 
     behind = {"type": "text", "text": frames.sealed(QUOTES, "hi")}
     assert placed["content"] == [{"type": "text", "text": DIGEST}, *PARTS, behind]
 
 
 def test_a_string_stays_a_string() -> None:
-    (placed,) = note.insert({3: {"role": "user", "content": "hi"}}, DIGEST, {})
+    (placed,) = with_note_and_quotes({3: {"role": "user", "content": "hi"}}, DIGEST, {})
 
     assert placed["content"] == f"{DIGEST}\n\nhi"
 
@@ -45,33 +45,33 @@ def test_a_string_stays_a_string() -> None:
 def test_where_the_first_message_is_not_the_users_one_of_its_own_carries_the_note(role: str) -> None:
     standing = {0: {"role": "system", "content": "Be kind."}, 4: {"role": role, "content": "so"}}
 
-    placed = note.insert(standing, DIGEST, {})
+    placed = with_note_and_quotes(standing, DIGEST, {})
 
     assert placed == (standing[0], {"role": "user", "content": DIGEST}, standing[4])
     assert frames.without(placed[1]) == (None, ROWS)
 
 
 def test_the_bare_note_stands_once() -> None:
-    (once,) = note.insert({0: {"role": "user", "content": "hi"}}, frames.CUT, {})
+    (once,) = with_note_and_quotes({0: {"role": "user", "content": "hi"}}, frames.CUT, {})
 
     assert once["content"] == f"{frames.CUT}\n\nhi"
-    assert note.insert({0: once}, frames.CUT, {}) == (once,)
+    assert with_note_and_quotes({0: once}, frames.CUT, {}) == (once,)
 
 
 @pytest.mark.parametrize("content", ["hi", PARTS], ids=["string", "parts"])
 def test_quotes_behind_a_bare_note_come_off_and_the_bare_note_stays(content: Any) -> None:
-    (placed,) = note.insert({3: {"role": "user", "content": content}}, frames.CUT, {3: QUOTES})
+    (placed,) = with_note_and_quotes({3: {"role": "user", "content": content}}, frames.CUT, {3: QUOTES})
     bare, rows = frames.without(placed)
 
     assert rows == "assistant: It is A1."
-    assert bare == note.insert({3: {"role": "user", "content": content}}, frames.CUT, {})[0]
+    assert bare == with_note_and_quotes({3: {"role": "user", "content": content}}, frames.CUT, {})[0]
 
 
 def test_a_request_begins_like_the_next_one_up_to_the_end_of_its_question() -> None:
     """The next turn has other quotes, and the same note and question."""
     asked = {"role": "user", "content": "Where is it?"}
-    (now,) = note.insert({3: asked}, DIGEST, {3: QUOTES})
-    (later,) = note.insert({3: asked}, DIGEST, {})
+    (now,) = with_note_and_quotes({3: asked}, DIGEST, {3: QUOTES})
+    (later,) = with_note_and_quotes({3: asked}, DIGEST, {})
 
     assert now["content"].startswith(later["content"])
 

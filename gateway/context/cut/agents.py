@@ -1,7 +1,7 @@
-"""Whether a conversation is a chat, an agent's, or that of an agent that works on its own: by how much of it are calls and results.
+"""Agents: whether a conversation is an agent's or a chat, and whether the agent works on its own. Calls and results tell it.
 
-This decides where the cut is and how the room is shared. Which lines of the folded part are kept is decided by the calls in that part
-alone (`LinePool.has_many_calls`), so that a digest stays the same until the cut moves.
+Where the cut is and how the room is shared depends on this. Which lines of the folded part are kept depends only on the calls in that part
+(`LinePool.has_many_calls`), so that a digest stays the same until the cut moves.
 """
 
 from collections.abc import Sequence

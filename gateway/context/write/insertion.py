@@ -1,6 +1,6 @@
-"""Insert the note and the quotes into the messages.
+"""The insertion of the note and the quotes into the messages.
 
-They contain words of tools, documents and the assistant, so they are only written into user messages, each in a frame: the
+The note and the quotes contain words of tools, documents and the assistant. So they are only written into user messages, each in a frame: the
 note before the first kept message, quotes after their question. A note stays for many turns and quotes for few. So the
 request up to the newest question is also the beginning of the next request, and a prompt cache can reuse it.
 """
@@ -13,7 +13,7 @@ from gateway.context.frames import CUT
 from gateway.wire.message import PINNED_ROLES, Message, texts
 
 
-def insert(kept: Mapping[int, Message], note: str, quotes: Mapping[int, str]) -> tuple[Message, ...]:
+def with_note_and_quotes(kept: Mapping[int, Message], note: str, quotes: Mapping[int, str]) -> tuple[Message, ...]:
     """Return the kept messages, given by index, with the note and the quotes in them; empty texts are left out.
 
     If the first unpinned message is not the user's, an additional user message before it carries the note. String
