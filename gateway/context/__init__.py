@@ -1,6 +1,6 @@
 """The decisions: what is counted, what is cut, what is tried next. Plain functions over plain values.
 
-A fold goes through the rooms in this order:
+A fold uses the folders in this order:
 
 - `count`: the tokens of a request.
 - `cut`: where the folded part ends, and which form the kept messages have.
@@ -8,9 +8,9 @@ A fold goes through the rooms in this order:
 - `read`: the folded messages as lines.
 - `weigh`: the worth of each line, in a pool.
 - `choose`: the lines for the digest and for the quotes.
-- `write`: the note, the quotes and the messages to send. `stages.py` calls the other rooms.
+- `write`: the note, the quotes and the messages to send. `stages.py` calls the other folders.
 
-Two files belong to several of these rooms: `weights` has the numbers by which lines are weighed, `frames` the lines around a note and
+Two files belong to several of these folders: `weights` has the numbers by which lines are weighed, `frames` the lines around a note and
 around quotes.
 
 `life` has the states of a request and calls `write`. `summarise` has the questions to a summariser, and `cache` the rules of prompt caches.

@@ -82,8 +82,8 @@ FOUND_FILE: Final = 12.0
 """The same for a file at the beginning of a row of output, as a search writes it. A later call needs one in twelve of these, and one in
 500 of the files inside rows."""
 MOST_FOUND_IN_RESULT: Final = 8
-"""The most addresses, and the most files, of a result for which these factors count. More are a list of customers, all files of a folder or
-the like: of results with more files a later call needs one in 300."""
+"""Addresses or files. In a result with more of them, these factors do not count for them: it is a list of customers, all files of a folder or the like. Of
+results with more files a later call needs one in 300."""
 NAMED_BY_USER: Final = 4.0
 """Factor for a value that the user named."""
 NAMED_BY_ASSISTANT: Final = 2.2

@@ -41,7 +41,7 @@ MEMBERS: Final[Mapping[str, Mapping[str, _Kinds]]] = MappingProxyType(
         "tool_reference": {"tool_name": str},
     }
 )  # fmt: skip
-"""By the type of an object, at any depth inside an item: its required members and their kinds."""
+"""For each type of object, at any depth inside an item: its required members and their kinds."""
 
 _SEALED: Final = frozenset({"encrypted_content", "encrypted_index", "encrypted_stdout"})
 _TOOLS: Final = ("_call", "_tool_use", "_tool_result")

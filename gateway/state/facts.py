@@ -201,7 +201,7 @@ def read_ratio(stored: bytes) -> Ratio | None:
 
 
 _STORED_SMALLER: Final = {name: name for name in SmallerSize.__struct_fields__} | {"learner": "caller"}
-"""By field of a `SmallerSize` its name in the store."""
+"""The name in the store of each field of a `SmallerSize`."""
 
 
 def pack_smaller(known: SmallerSize) -> bytes:

@@ -75,7 +75,7 @@ class Forgotten(msgspec.Struct, frozen=True):
     memories: float = 0.0
     """When copies in memory were last deleted; includes the memory of single callers."""
     callers: Mapping[str, float] = {}
-    """By key hash, when a caller's records were deleted; ``*`` stands for all callers."""
+    """For each key hash, when the caller's records were deleted; ``*`` stands for all callers."""
 
     def covers(self, model: Model, since: float) -> bool:
         """Return whether a fact of that time is forgotten."""

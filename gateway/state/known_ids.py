@@ -39,7 +39,7 @@ class KnownIds:
         self._tasks = tasks
         self._clock = clock
         self._newest: OrderedDict[str, float] = OrderedDict()
-        """By the names of ids, when each was written."""
+        """For the name of each id, when it was written."""
 
     async def find(self, ids: Sequence[str], scopes: Scopes) -> str:
         """Return the upstream that knows an id, of the first one that is known; "" if none is."""

@@ -133,9 +133,9 @@ class Parts:
 
     def __init__(self, numbers: Mapping[str, int]) -> None:
         self.numbers = numbers
-        """By part the number of its row."""
+        """The number of each part's row."""
         self._longest: dict[str, int] = {}
-        """By first character the length of the longest part. For rare characters it is one, so they need one look-up each."""
+        """For each first character the length of the longest part. It is 1 for rare characters, so they need one look-up each."""
         for part in numbers:
             if part.strip(_BLANK).isalnum() and len(part) > self._longest.get(part[0], 0):
                 self._longest[part[0]] = len(part)

@@ -15,7 +15,7 @@ from gateway.context.read.words import stem
 _TEXT: Final = pkgutil.get_data(__package__, "fields.txt") or b""
 """The text of the file, in which words are looked up. Separate words would take five times as much memory."""
 _ROWS: Final = array("I", [0, *[found.end() for found in re.finditer(b"\n", _TEXT)]])
-"""By field the byte in the text where it begins."""
+"""For each field the byte in the text where it begins."""
 _WORD: Final = re.compile(rb"[^\s|]+")
 _WORDS: Final = array(
     "I", sorted([found.start() for found in _WORD.finditer(_TEXT)], key=lambda at: _TEXT[at : at + 40])

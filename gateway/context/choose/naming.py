@@ -28,9 +28,9 @@ class NamingLines:
         self._taken = taken
         self._open_groups = open_groups
         self._naming_lines: dict[tuple[int, int], tuple[int, ...]] = {}
-        """By message and group the lines that name a record."""
+        """The lines that name each record, by its message and group."""
         self._headings: dict[int, int] = {}
-        """By position of a line the position of its heading; -1 if it needs none."""
+        """For the position of a line, the position of its heading; -1 if it needs none."""
 
     def of(self, position: int) -> tuple[int, ...]:
         """Return the lines that must be chosen with a line and are not chosen yet: the heading of a property, or the name of a

@@ -22,7 +22,7 @@ SHOWN_RESULT_TOKENS: Final = 3
 CUT_OFF: Final = " …"
 """Behind a piece of a long value whose next piece is left out."""
 QUOTED_BLOCK: Final = {"user": "[pasted] ", "assistant": "[wrote] "}
-"""By speaker the text before rows of a block of code or output, if no other line of the message precedes them."""
+"""For each speaker the text before rows of a block of code or output, if no other line of the message precedes them."""
 _OPEN_ENDS: Final = "%€$£°+-"
 """Marks with which a sentence does not end."""
 

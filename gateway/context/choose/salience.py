@@ -16,7 +16,7 @@ from gateway.context.weights import COMMON_WORD, EMPTY_WORD
 
 
 def _by_letter(row: str) -> Mapping[str, str]:
-    """Return by first letter the stems of a sorted row, each between two blanks: sets of them would take 15 times as much memory."""
+    """Return for each first letter the stems of a sorted row, as one text with a blank around each. Sets would take 15 times as much memory."""
     found = {letter: f" {' '.join(stems)} " for letter, stems in groupby(row.split(), key=itemgetter(0))}
     return MappingProxyType(found)
 

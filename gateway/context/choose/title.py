@@ -24,8 +24,8 @@ _HEADER_ROW: Final = re.compile(r"[\w-]{2,20}: \S")
 
 
 def title_lines(pool: LinePool, message: int) -> list[int]:
-    """Return the positions of the header or the title of a result that has several passages; none for records and for what people
-    say."""
+    """Return the positions of the header or the title of a result that has several passages. The list is empty for records, and for what
+    people say."""
     positions = pool.positions[message]
     if not pool.readings[message].tool or pool.lines[positions.start].kind is RECORD or len(pool.passages(message)) < 2:
         return []

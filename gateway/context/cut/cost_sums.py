@@ -16,8 +16,8 @@ class CostSums:
         self.room = room
         self.old_unit_limit = old_unit_limit(room)
         self.full = _running_sums([unit.cost for unit in units], self.old_unit_limit)
-        """By position of a unit the tokens of all units before it in full, none with more than an old unit may have; one more number than
-        units."""
+        """For each position the tokens of all units before it, in full, but of each unit no more than an old unit may have. The last number is for
+        the end of the conversation."""
         self.trimmed = _running_sums([unit.trimmed_cost for unit in units], self.old_unit_limit)
         """The same of trimmed units."""
         self.stubbed = _running_sums([unit.stubbed_cost for unit in units], self.old_unit_limit)

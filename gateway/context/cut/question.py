@@ -13,7 +13,7 @@ more than this factor is sent whole."""
 def question_of(source: Source) -> tuple[int, ...]:
     """Return the user messages of the current turn, by index; empty without one. They are the messages that stay whole if that is possible.
 
-    Of a turn without user messages it is the last one that the user wrote at all. `Layout.question`, for which lines are quoted, is the newest
+    If the current turn has no user message, it is the last message that the user wrote. `Layout.question`, for which lines are quoted, is the newest
     unit with user messages: nearly always the same.
     """
     turn = source.structure.current
@@ -33,7 +33,7 @@ def prefill_of(source: Source) -> tuple[int, ...]:
 def kept_whole(source: Source) -> frozenset[int]:
     """Return the messages that no stage but the last may change: pinned messages, a prefill, and the question.
 
-    If the whole question does not fit, only its last message is one of them; if that does not fit either, none is.
+    If the question does not fit as a whole, only its last message is among them; if that does not fit either, none of its messages is.
     """
     question = question_of(source)
     whole: tuple[int, ...] = ()

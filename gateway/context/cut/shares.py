@@ -15,7 +15,7 @@ LEAST_DIGEST_SHARE: Final = 1 / 3
 LEAST_DIGEST_ROOM: Final = 1500
 """Tokens of free room from which on these tokens are taken. In a smaller room questions need the quotes more."""
 LEAST_TIGHT_QUOTE_TOKENS: Final = 40
-"""Tokens. If the share of a tight room for quotes is less, none is kept free: so few are not worth their frame, and the digest uses
+"""Tokens. If a tight room's share for quotes is smaller, nothing is kept free for them: so few tokens are not worth a frame, and the digest uses
 them better."""
 GROWTH_TURNS: Final = 2
 """Typical turns. If these fit beside the digest, quotes and digest have their usual shares."""

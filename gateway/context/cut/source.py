@@ -49,7 +49,7 @@ class Source(msgspec.Struct, frozen=True, dict=True):  # cached properties need 
     """The cache of everything that is computed from these messages."""
 
     _costs_by_id: dict[int, tuple[Message, MessageCost]] = {}
-    """By a message's ``id``: the message and its cost. The message is kept alive, so that no other one gets the same ``id``."""
+    """Messages with their costs, by ``id(message)``. The message is kept alive, so that no other one gets the same id."""
     layouts: dict[tuple[Rung, Budget, Policy], Layout] = {}
     """The layouts so far (`layout_of`). A summary does not move the cut, so a copy of this source with a summary shares them."""
 

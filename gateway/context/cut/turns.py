@@ -33,7 +33,7 @@ class Structure(msgspec.Struct, frozen=True):
     pinned: tuple[int, ...]
     turns: tuple[Turn, ...]
     callers: Mapping[int, int]
-    """By index of a result the index of the message with its call (`callers_of`)."""
+    """For the index of each result, the index of the message with its call (`callers_of`)."""
 
     @property
     def current(self) -> Turn | None:

@@ -99,7 +99,7 @@ def _lower_output(task: Task, attempt: Attempt, limit: int | None) -> Attempt | 
 
 
 def _without_thinking(task: Task, attempt: Attempt) -> Attempt | None:
-    """Return the same messages without the signed thinking that was rejected; None when there is none left."""
+    """Return the same messages without the signed thinking that was rejected; None if it was removed before, or if there is none."""
     if not attempt.keeps_thinking:
         return None
     changed = _encode(
@@ -140,7 +140,7 @@ def _fold_smaller(task: Task, attempt: Attempt, refusal: StatedNumbers) -> Attem
 
 
 def _believed_prompt(refusal: StatedNumbers, attempt: Attempt, output_limit: int | None, counted: int) -> int | None:
-    """Return the refused prompt's tokens by the upstream's count; None when it states none, or one too far from ours."""
+    """Return the refused prompt's tokens by the upstream's count; None if it states no number, or one too far from our count."""
     stated = stated_prompt(refusal, attempt, output_limit)
     if stated is None or not LEAST_RETRY_RATIO <= stated / max(counted, 1) <= MOST_RATIO:
         return None
@@ -156,7 +156,7 @@ def _cap(task: Task, refusal: StatedNumbers, stated: int | None, ours: int, outp
         return _cap_without_numbers(task, ours) if refusal.limit is None else _cap_by_limit(task, ours, refusal.limit)
     if refusal.limit and stated + (output_limit or refusal.completion or 0) > refusal.limit:
         return None
-    # Without a limit, or with one that the prompt fits, it is not said by how much the prompt was too long.
+    # Without a limit, or if the prompt fits the limit, the refusal does not say by how much the prompt was too long.
     return _cap_without_numbers(task, ours)
 
 

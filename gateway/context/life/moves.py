@@ -172,7 +172,7 @@ def _one_more_refusal(life: Life, refusal: Refusal) -> Life:
 
 
 def _limit_unknown(state: Refused, event: AttemptMade) -> bool:
-    """Return whether it is still unknown how much the upstream accepts: the refusal states no limit, or none that is believed."""
+    """Return whether it is still unknown how much the upstream accepts: the refusal states no limit, or a limit that is not believed."""
     numbers = state.refusal.numbers
     if not isinstance(numbers, StatedNumbers):
         return state.visit.limit_unknown

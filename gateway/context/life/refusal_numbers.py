@@ -44,7 +44,7 @@ SHORT_CHARACTERS: Final = 64
 
 
 def stated_prompt(refusal: StatedNumbers, attempt: Attempt, output_limit: int | None) -> int | None:
-    """Return the prompt's tokens by the upstream's count; None when it states none that is exact."""
+    """Return the prompt's tokens by the upstream's count; None if it states no exact number."""
     if not refusal.exact:
         return None
     if refusal.prompt is not None:

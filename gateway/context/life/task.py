@@ -71,7 +71,7 @@ class Task(msgspec.Struct, frozen=True):
     basis: str = "estimate"
     """The source of ``prompt``: ``exact``, ``anchor`` or ``estimate``."""
     overcount: float = 0.0
-    """By which share of ``prompt`` our count may be too high: 0 for an exact count."""
+    """Share of ``prompt`` by which our count may be too high: 0 for an exact count."""
     scope: str = ""
     """The scope of the request's memory: a hash of the caller's credentials and the upstream."""
     summary: Summary | None = None

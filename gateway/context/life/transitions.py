@@ -2,10 +2,10 @@
 
 The rules, which the table keeps:
 
-1. A request that fits is sent unchanged. So is a request in mode ``off``, and one for which a part of the gateway failed.
+1. A request that fits is sent unchanged. So is a request in mode ``off``, and a request for which a part of the gateway failed.
 2. A refusal is followed by something strictly smaller, as often as the place allows; then by a model with a larger window, if one is named;
    then the client gets the upstream's own last refusal.
-3. A place that is unreachable or in trouble is followed by the next place. If none does better, the client gets the first such answer.
+3. A place that is unreachable or in trouble is followed by the next place. If no place does better, the client gets the first answer that came.
 4. Our own refusal goes out only where no form of the request can fit, and no upstream was asked.
 5. Modes ``observe`` and ``off`` never change what is sent.
 

@@ -1,7 +1,8 @@
 """Messages of an agent that calls in its text, in the shape in which the core reads calls and results.
 
-A fold works on `as_calls`, and sends `as_sent` of each message. The core's edits copy all members (``{**message, ...}``), so a shortened
-message still has the one that it stands for.
+A fold works on `as_calls`, and sends `as_sent` of each message. A message that is read in another shape has a *view*: a copy with further
+members, one of which is the message itself (`SENT`). When a view is shortened, all its members are copied (``{**message, ...}``), so the shorter
+one still has the message that it stands for.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,18 +14,18 @@ from gateway.wire.facts import MESSAGE_BYTES, Interned, MessageFacts, facts_of
 from gateway.wire.message import Message, text_of, tool_calls
 
 SENT: Final = "turnfold.sent"
-"""A member of such a message: the message that is sent."""
+"""A member of a view: the message that is sent."""
 _CALLS: Final = "turnfold.calls"
-"""A member of an agent's message: its calls in the shape of ``tool_calls``. Its content still has their text."""
+"""A member of a view of an agent's message: its calls in the shape of ``tool_calls``. Its content still has their text."""
 _PROSE: Final = "turnfold.prose"
-"""A member of the same message: what it says besides its calls."""
+"""A member of the same view: what the message says besides its calls."""
 SPLIT: Final = "turnfold.split"
-"""A member of a user's message: see `gateway.context.read.as_said`."""
+"""A member of a view: how the message is split into what is said and what is around it (`gateway.context.read.as_said`)."""
 _ADDED: Final = frozenset({SENT, _CALLS, _PROSE, SPLIT})
 
 
 def as_calls(messages: Sequence[Message]) -> Sequence[Message]:
-    """Return messages in which results of calls in text are results; the same messages if there are none."""
+    """Return messages in which calls in text are calls, and their results are results; the same messages if there are none."""
     if not all(map(_ADDED.isdisjoint, messages)):
         messages = [message if _ADDED.isdisjoint(message) else _without_added(message) for message in messages]
     found: list[Message] | None = None
@@ -67,6 +68,7 @@ def prose_of(message: Message) -> str | None:
 
 
 def _called(message: Message) -> Called:
+    """Return an agent's message read for its calls. It is read once."""
     facts: MessageFacts[Any] = facts_of(message)
     if facts.called is None:
         facts.called = called_in(text_of(message))
@@ -75,13 +77,14 @@ def _called(message: Message) -> Called:
 
 
 def _caller(message: Message, called: Called) -> Message:
+    """Return the view of an agent's message that has the calls of its text."""
     calls = [{"function": {"name": call.name, "arguments": call.arguments}} for call in called.calls]
     return viewed(message, {_CALLS: calls, _PROSE: called.prose})
 
 
 def viewed(message: Message, members: Mapping[str, Any], bytes_of_members: Callable[[], int] = int) -> Message:
-    """Return a message with other members. It is the same object as long as the message is remembered with these, so that what is read of it
-    is, too."""
+    """Return the view of a message that has these members. As long as the message is remembered, the same members give the same view, so that
+    what is read of the view is remembered, too. ``bytes_of_members`` returns the bytes that the members take."""
     facts: MessageFacts[Any] = facts_of(message)
     before = facts.view
     if before is not None and all([before.get(name) == value for name, value in members.items()]):

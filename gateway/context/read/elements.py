@@ -1,4 +1,4 @@
-"""The elements of a text: what stands between ``<name>`` and ``</name>``, as programs and prompts write it. No XML: nothing must be closed."""
+"""The elements of a text: what stands between ``<name>`` and ``</name>``, as programs and prompts write it. A text need not be valid XML."""
 
 import re
 from bisect import bisect_left
@@ -24,7 +24,7 @@ class Element(NamedTuple):
 
 
 def elements_of(text: str) -> Iterator[Element]:
-    """Yield the outermost elements of a text, in order. A tag that is never closed begins none."""
+    """Yield the outermost elements of a text, in order. A tag that is never closed begins no element."""
     if "</" not in text:
         return
     tags = list(_TAG.finditer(text))

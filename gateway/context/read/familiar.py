@@ -45,7 +45,7 @@ _ADVICE: Final = re.compile(
     r"|\b(?:dois|puis|devrais|pourrais)-je\b",
     re.I,
 )
-"""*Should I*, *how do we*: a question for advice is not about what was said. *Did I* is not among these."""
+"""*Should I*, *how do we*: a question for advice is not about what was said. *Did I* is about that, so it is not here."""
 _TOKEN: Final = re.compile(r"[^\W_]+(?:-[^\W_]+)*(?:['’](?:s|m|re|ve|d|ll|t)\b)?|[,;.!?:…，。！？；：\n]", re.I)
 _PAUSES: Final = frozenset(",;，；")
 _SENTENCE_ENDS: Final = frozenset(".!?:…。！？：\n")

@@ -39,7 +39,7 @@ _VERBS_WITH_OBJECT_WORDS: Final = (
     " fasse stell stelle schick schicke setz setze trag trage fais haz maak"
 )
 _VERBS_WITH_OBJECT: Final = frozenset(_VERBS_WITH_OBJECT_WORDS.split())
-"""Verbs that are an instruction if one of `_OBJECTS` follows. *List of movements* is none."""
+"""Verbs that are an instruction if one of `_OBJECTS` follows. *List of movements* is not an instruction."""
 _OBJECTS_WORDS: Final = (
     "me us to it them him her this that these a an the my our your all what everything up in out to down together mal mir uns ihm ihr ein eine einen das"
     " die den alles mein meine meinen moi une un la le les una el las los een het de"
@@ -85,8 +85,8 @@ def instructs(text: str) -> bool:
 
 
 def request_in(text: str) -> str:
-    """Return the sentences of a message that ask or instruct; empty when none does. If a short message instructs, or asks without a mark, all of
-    it says what is wanted."""
+    """Return the sentences of a message that ask or instruct; empty if there are none. If a short message instructs, or asks without a mark, the whole
+    message is returned, because all of it says what is wanted."""
     is_short = len(text) <= SHORT_QUESTION_CHARACTERS
     if is_short and instructs(text):
         return text.strip()
@@ -158,6 +158,6 @@ def _end_of_verb(sentence: str) -> int:
 
 
 def _is_verb(word: str, following: str) -> bool:
-    """Return whether a word is the verb of an instruction, with the word that follows. *Schreib ich auf* is none."""
+    """Return whether a word is the verb of an instruction, given the word that follows. The German *schreib ich auf* tells what the speaker does."""
     word, following = word.lower(), following.lower()
     return (word in _VERBS and following != "ich") or (word in _VERBS_WITH_OBJECT and following in _OBJECTS)

@@ -24,7 +24,7 @@ _ASCII: Final = bytes(
     else ord(" ")
     for code in range(256)
 )
-"""By ASCII code the replacement of a character: a small letter, a digit, the mark of punctuation, or a space."""
+"""For each ASCII code the replacement of its character: a small letter, a digit, the mark of punctuation, or a space."""
 _NUMBER: Final = re.compile(r"\d+")
 _UNSPACED: Final = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
 _MARKS: Final = re.compile(r"[^\w\s'?？]|_")
@@ -72,7 +72,7 @@ def read(text: str) -> dict[Feature, complex]:
 
 
 WEIGHTS: Final = read((pkgutil.get_data(__package__, "learned.txt") or b"").decode())
-"""By feature its two weights. They are read once, with the module."""
+"""The two weights of each feature. They are read once, with the module."""
 
 
 def points_of(sentence: str) -> SentencePoints:

@@ -56,7 +56,7 @@ _INVERTED: Final = re.compile(
 )
 """An English question behind another clause: *if I get locked out where did I put the key*."""
 _OTHER_MARK: Final = re.compile(r"[.!。！]\W*$")
-"""Who types a full stop would type a question mark, too."""
+"""The end of a text that is no question without a mark: a person who types a full stop would type a question mark, too."""
 _REMARK: Final = re.compile(
     r"(?:what an? |(?:when|where|what|how|while) (?:i|we|he|she|they|it|you|my|our|the|this|that)\b)", re.I
 )
@@ -65,7 +65,7 @@ _CLAUSE_END: Final = re.compile(r"(?<=[.!…。！])\s|[,;，；\n]")
 _DENSE: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 """Characters of Chinese, Japanese and Korean. Each says as much as two letters or more."""
 SENTENCE: Final = re.compile(r"[^.!?…。！？؟\n]*[.!?…。！？؟\n]*")
-"""A sentence with the marks at its end, as far as a question needs to be told from the words around it: *e.g.* ends one, too."""
+"""A rough sentence with the marks at its end: *e.g.* ends one, too. That is exact enough to separate a question from the words around it."""
 LEAST_QUESTION_SHARE: Final = 0.4
 """The least share of a message's characters that its questions have if the message is a question, not a story with a
 question in it."""
@@ -78,7 +78,7 @@ UNMARKED_QUESTION_CHARACTERS: Final = 100
 
 def asks(text: str) -> bool:
     """Return whether a text contains a question with its mark."""
-    # Most sentences have no mark at all; to look for that one costs a hundredth of the pattern.
+    # Most sentences have no question mark, and searching for one character costs a hundredth of the pattern.
     return ("?" in text or not text.isascii()) and _QUESTION_MARK.search(text) is not None
 
 
@@ -132,10 +132,10 @@ def is_unmarked_question(text: str) -> bool:
 
 
 def unmarked_questions_in(text: str) -> str:
-    """Return the clauses of a message without question marks that may be such questions; nothing if there are none.
+    """Return the clauses of a message without question marks that may be questions; empty if there are none.
 
-    A clause that is too long to be one is speech without punctuation: there a question may begin with any question word. Many of these
-    words ask nothing, so whether the message needs what was said must be asked besides (`gateway.context.choose.need`).
+    A clause that is too long for a question is speech without punctuation: there a question may begin with any question word. Many of these
+    words ask nothing, so the caller must also find out whether the message needs what was said (`gateway.context.choose.need`).
     """
     if asks(text):
         return ""

@@ -28,7 +28,7 @@ _LANGUAGES: Final = (
     ),
     ("मैं मुझे मैंने हम हमें हमारा", "मेरा मेरी मेरे"),
 )
-"""By language *I*, *we* and the like, and *my* and the like. A language without *my* here has no chats between people."""
+"""For each language the words like *I* and *we*, and the words like *my*. A chat in a language that is not here is never taken for one between people."""
 _WORDS_OF_LANGUAGES: Final = tuple(
     (frozenset(f"{pronouns} {possessives}".split()), frozenset(possessives.split()))
     for pronouns, possessives in _LANGUAGES

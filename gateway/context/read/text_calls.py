@@ -83,7 +83,7 @@ _LANGUAGE: Final = re.compile(r"(?P<language>[\w.-]{0,30})[^\S\n]*\n")
 
 
 def called_in(text: str) -> Called:
-    """Read a message of an agent for its calls. One whose calls cannot be written as JSON (halves of emoji, hundreds of levels) has none."""
+    """Read a message of an agent for its calls. Calls that cannot be written as JSON (halves of emoji, hundreds of levels) are read as prose."""
     try:
         return _called_in_any_form(text) or Called(text)
     except (TypeError, RecursionError):
@@ -150,7 +150,7 @@ def _called(prose: list[str], calls: list[TextCall], *, certain: bool) -> Called
 
 
 def _element(element: Element, inner: str) -> Called | None:
-    """Read an element: thinking, a call, or calls inside it. None if it is none of these."""
+    """Read an element that is thinking, a call, or around calls; None for any other element."""
     name, named = element.name, _NAMED.search(element.rest)
     if name in _THINKING_TAGS:
         return Called(inner)

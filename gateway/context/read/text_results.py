@@ -1,4 +1,4 @@
-"""Results that an agent's program sends as messages of the user, for [calls in text](text_calls.py)."""
+"""Results that an agent's program sends as messages of the user: those of calls in text (`text_calls`)."""
 
 import re
 from typing import Final
@@ -31,8 +31,11 @@ _ENVIRONMENT_TAGS: Final = frozenset({"environment_details", "system-reminder", 
 
 
 def is_result(text: str, before: Called) -> bool:
-    """Return whether a user message is the result of the calls in the message before it. People write code and paste output, too: so a
-    result must begin like one, and behind code like nothing that a person writes about code."""
+    """Return whether a user message is the result of the calls in the message before it.
+
+    People write code and paste output, too. So a result must begin like a result. If the calls are not certain, it must begin in a way in which
+    no person writes about code.
+    """
     if not before.calls or any([piece.is_said for piece in pieces_of(text)]):
         return False
     if before.certain:
@@ -41,7 +44,7 @@ def is_result(text: str, before: Called) -> bool:
 
 
 def result_in(text: str) -> str:
-    """Return a result without the marks around it, and without what the program tells of the environment."""
+    """Return a result without the marks around it, and without what the program says about the agent's environment."""
     said: list[str] = []
     start = 0
     for element in elements_of(text):

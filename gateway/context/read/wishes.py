@@ -158,8 +158,8 @@ _PLAIN: Final = re.compile(r"(?:\w(?![?*])| (?![?*]))+")
 
 
 def _revoking_patterns() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
-    """Return by its first word each pattern of ASCII letters, behind the plain letters with which it begins. To look for these
-    letters costs a tenth of a search for the pattern."""
+    """Return for each first word the patterns of ASCII letters, each behind the plain letters with which it begins. Searching for these
+    letters costs a tenth of searching for the pattern."""
     found: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
     for change in _REVOKING_PHRASES:
         opening = _PLAIN.match(change)
@@ -203,7 +203,7 @@ class WishCues(msgspec.Struct, frozen=True):
     revocation: float
     """Points of a revocation; never negative."""
     class_counts: bytes
-    """By class the number of its words in the sentence, at most `MOST_OF_A_CLASS`."""
+    """For each class the number of its words in the sentence, at most `MOST_OF_A_CLASS`."""
     strength: float
     """Points as a wish, with the full weight of each class: 0 for a story, about 4 for most wishes."""
     is_aside: bool
@@ -227,7 +227,7 @@ def wish_cues(sentence: Sentence) -> WishCues:
 
 
 def class_counts(sentence: Sentence) -> bytes:
-    """Return by class the number of its words in a sentence, at most `MOST_OF_A_CLASS`."""
+    """Return for each class the number of its words in a sentence, at most `MOST_OF_A_CLASS`."""
     found = [0] * len(_CLASSES)
     for token in _words_of(sentence):
         if token in _CLASSES_OF_WORD:

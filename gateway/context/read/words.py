@@ -43,7 +43,8 @@ TOKENS_SHARE: Final = 1 / 8
 TEXTS_SHARE: Final = 1 / 16
 """Share of the memory's budget for short texts."""
 _IS_ORDINARY: Final = tuple([shape in (PLAIN, NAME) for shape in Shape])
-"""By shape. This is a tuple because the hash of an enumeration's member is slow, and thousands of words are looked up."""
+"""For each shape whether its words are ordinary. It is a tuple because the hash of an enumeration's member is slow, and thousands of words are
+looked up."""
 _BY_SHAPE: Final = tuple(zip(IN_SPEECH, IN_DATA, _IS_ORDINARY, strict=True))
 
 
@@ -99,8 +100,8 @@ _OF_SYMBOLS: Final = re.compile(r"[_@/\\:.]")
 _ADDRESS: Final = re.compile(r"[\w.+-]+@(?:[\w-]+\.)+[^\W\d_][\w-]*")
 """An e-mail address. The version of a package (``react@18.2.0``) ends in a number."""
 _PLACE: Final = re.compile(r"((?!\d+\.)[^:]+\.[A-Za-z]\w{0,5}):(\d+)(?:$|:(.*))")
-"""A row of a file, as searches and compilers write it, and the first word of the row. This word is not read as a place in its turn: a token
-may have thousands of colons."""
+"""A row of a file, as searches and compilers write it (``file:row:word``), and the first word of the row. This word is not split at its own
+colons: a token may have thousands of them."""
 _FILE: Final = re.compile(r"[^:]*/[^:/]*\.[a-z]\w{0,5}")
 """The path of a file in a folder."""
 _FILE_NAME: Final = re.compile(r"[^:@]*\.[a-z]\w{0,5}")

@@ -1,4 +1,4 @@
-"""The lines of a folded part, as the searches in them see them."""
+"""The lines of a folded part: the members of `LinePool` that the other files of this folder use."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
@@ -8,7 +8,7 @@ from gateway.context.weigh.tally import Tally
 
 
 class FoldedLines(Protocol):
-    """What the searches need of a `gateway.context.weigh.line_pool.LinePool`, which imports them and so cannot be imported by them."""
+    """A `gateway.context.weigh.line_pool.LinePool`, as far as the files that it imports need it: they cannot import it themselves."""
 
     readings: dict[int, MessageLines]
     lines: tuple[Line, ...]
@@ -49,7 +49,7 @@ def sentences_of(pool: FoldedLines, reading: MessageLines) -> Iterator[tuple[int
 
 
 def reply_to(pool: FoldedLines, message: int) -> MessageLines | None:
-    """Return the assistant's message right after a message; None if another one follows, or none."""
+    """Return the assistant's message right after a message; None if the next message is another speaker's, or if there is no next one."""
     rank = pool.rank[message] + 1
     after = pool.readings[pool.message_order[rank]] if rank < len(pool.message_order) else None
     return after if after is not None and after.role == "assistant" else None

@@ -22,8 +22,8 @@ SHORT_MESSAGE_TOKENS: Final = 60
 """The most tokens of a short message."""
 
 CALL_TOKENS_SHARE: Final = 0.2
-"""Share of the lines' tokens. If calls and results have more, the folded part has many calls. Nearly all recorded conversations of
-customers have more (with 0.25, a hundredth less of what they need is found at a tenth of their size, with
+"""Share of the lines' tokens. If calls and results have more, the folded part has many calls. In nearly all recorded conversations of
+customers they have more (with 0.25, a hundredth less of what they need is found at a tenth of their size, with
 the rule of `agents.has_agent` a fortieth). A chat that calls a tool in every fourth turn has a tenth."""
 RESULTS_PER_USER_MESSAGE: Final = 0.5
 """If there are more results, the folded part has many calls, even if calls and results are short."""
@@ -33,7 +33,7 @@ FAMILY_LETTERS: Final = 5
 MOST_FAMILY_WORDS: Final = 12
 """The most words of one family that are looked up. Chosen to bound the time."""
 MOST_CACHED_CHOICES: Final = 200
-"""Cached choices from one folded part, one per question."""
+"""Choices from one folded part that are cached: mostly one for each question."""
 PASSAGE_TOKENS: Final = 70
 """The most tokens of a passage of prose."""
 WHOLE_MESSAGE_FACTOR: Final = 1.3
@@ -62,14 +62,14 @@ class LinePool:
         self, readings: Iterable[MessageLines], first_user_message: int = -1, earlier: Tally | None = None
     ) -> None:
         self.readings = {reading.message: reading for reading in readings if reading.lines}
-        """By the index of a message, in order."""
+        """The messages, by their index, in order."""
         self.first_user_message = first_user_message
         """The index of the first user message; -1 without one."""
         self.lines = tuple(chain.from_iterable([reading.lines for reading in self.readings.values()]))
         self.message_of: list[int] = []
-        """By position the index of the line's message."""
+        """For each position the index of the line's message."""
         self.positions: dict[int, range] = {}
-        """By message, in order, the positions of its lines."""
+        """For each message, in order, the positions of its lines."""
         for index, reading in self.readings.items():
             start = len(self.message_of)
             self.message_of += [index] * len(reading.lines)
@@ -103,7 +103,7 @@ class LinePool:
 
     @cached_property
     def use_factors(self) -> Mapping[str, float]:
-        """Return by fact the factor for its earlier use."""
+        """Return for each fact the factor for its earlier use."""
         return use_factors_of(self)
 
     @cached_property
@@ -113,7 +113,7 @@ class LinePool:
 
     @property
     def spellings(self) -> Mapping[str, tuple[Word, ...]]:
-        """Return by fact the words that spell it."""
+        """Return for each fact the words that spell it."""
         return self.tally.spellings
 
     def lines_with(self, key: str) -> int:
@@ -122,7 +122,7 @@ class LinePool:
 
     @cached_property
     def words_of(self) -> dict[int, frozenset[Word]]:
-        """Return by message all words of its lines."""
+        """Return for each message all words of its lines."""
         return {
             index: frozenset(chain.from_iterable([line.words for line in reading.lines]))
             for index, reading in self.readings.items()
@@ -169,7 +169,7 @@ class LinePool:
 
     @cached_property
     def _families(self) -> dict[str, list[str]]:
-        """Return by first letters, `FAMILY_LETTERS` of them, the words that begin with them."""
+        """Return for each beginning of `FAMILY_LETTERS` letters the words that have it."""
         found: dict[str, list[str]] = {}
         for key in self.spellings:
             if len(key) >= FAMILY_LETTERS:
@@ -183,7 +183,7 @@ class LinePool:
 
     @cached_property
     def rank(self) -> dict[int, int]:
-        """Return by message its index in `message_order`."""
+        """Return the rank of each message: its index in `message_order`."""
         return {index: rank for rank, index in enumerate(self.message_order)}
 
     @cached_property
@@ -255,7 +255,7 @@ class LinePool:
 
     @cached_property
     def call_of_result(self) -> dict[int, int]:
-        """Return by message of a result with records the position of its call, if the call's line is complete."""
+        """Return for each result with records the position of its call, if the call's line is complete."""
         found: dict[int, int] = {}
         made: dict[str, int] = {}
         for index, reading in self.readings.items():
@@ -286,7 +286,7 @@ class LinePool:
 
     @cached_property
     def rarity(self) -> dict[str, float]:
-        """Return by ordinary word or name its rarity: 1 if one line has it, near 0 if many have."""
+        """Return the rarity of each ordinary word or name: 1 if one line has it, near 0 if many have."""
         counts: dict[str, int] = {}
         for word, count in self.tally.lines.items():
             if word.ordinary:

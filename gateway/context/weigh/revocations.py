@@ -1,7 +1,7 @@
 """The later sentences that may revoke a wish, and how probable each is.
 
-A person seldom takes a wish back in its own words. So no single sign decides: a sentence that sounds like a change, and one that shares
-rare words with the wish, are both candidates, and each gets a probability. The rest is the probability that the wish still holds.
+A person seldom takes a wish back in its own words. So no single sign decides. The candidates are sentences that sound like a change, and
+sentences that share rare words with the wish. Each gets a probability. The rest is the probability that the wish still holds.
 """
 
 from bisect import bisect_right
@@ -38,7 +38,7 @@ class Revocations:
         self._rarity = {
             key: rare for key, rare in rarity.items() if rare >= LEAST_RARITY and wishes.is_content_word(key)
         }
-        """By rare content word of these wishes its rarity."""
+        """The rarity of each rare content word of these wishes."""
         points = {
             position: _change_points(line.wish_cues)
             for reading in user_messages_of(pool)
@@ -48,16 +48,16 @@ class Revocations:
         self._odds = {
             at: exp(weights.CHANGE_SHARPNESS * (points[at] - weights.EVEN_CHANGE_POINTS)) for at in candidates
         }
-        """By position of a candidate the odds that it revokes a wish with which it shares no word, against the wish being valid."""
+        """For the position of each candidate, the odds that it revokes a wish with which it shares no word, against the wish being valid."""
         self._strong = [at for at in candidates if self._odds[at] >= weights.LEAST_CHANGE_PROBABILITY]
         self._candidates = candidates
         self._odds_from = [0.0, *accumulate([self._odds[at] for at in reversed(candidates)])][::-1]
-        """For each candidate the sum of its odds and those of all later ones; a last 0."""
+        """For each candidate the sum of the odds from it on, and 0 behind the last one."""
         self._with_word, self._near_word = self._by_word()
 
     def _by_word(self) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
-        """Return by content word the candidates that have it, and those that only have it nearby: in the rest of their message or in
-        the assistant's reply."""
+        """Return for each content word the candidates that have it, and the candidates that only have it nearby: in the rest of their message
+        or in the assistant's reply."""
         pool, wanted = self._pool, frozenset(self._rarity)
         with_word: dict[str, list[int]] = {}
         near_word: dict[str, list[int]] = {}
@@ -74,7 +74,8 @@ class Revocations:
         return with_word, near_word
 
     def of(self, wish: int) -> Mapping[int, float]:
-        """Return by position of a later sentence the probability that it revokes the line at ``wish``, without those that hardly do."""
+        """Return the positions of the later sentences that may revoke the line at ``wish``, each with its probability. Improbable ones are left
+        out."""
         pool = self._pool
         last = pool.positions[pool.message_of[wish]].stop - 1
         shared: dict[int, float] = {}
@@ -91,7 +92,7 @@ class Revocations:
             at: self._odds[at] * exp(weights.CHANGE_SHARPNESS * min(each, MOST_SHARED_RARITY))
             for at, each in shared.items()
         }
-        # The odds of all later candidates as if none shared a word, and what those gain that share some.
+        # 1 for the wish itself, the odds of all later candidates as if they shared no word with it, and what they gain by shared words.
         total = (
             1.0
             + self._odds_from[bisect_right(self._candidates, last)]

@@ -1,8 +1,8 @@
 """Speakers: which speaker of a conversation probably said the answer to a question.
 
-In most chats the user tells of a life and the assistant does not, so the answer is probably in the user's messages. In a
-chat between two people, both tell of their lives. Then a question that names one of them is probably answered by this one. In
-a game or a story it is the assistant who tells.
+In most chats the user speaks of a life and the assistant does not, so the answer is probably in the user's messages. In a
+chat between two people, both speak of their lives. Then a question that names one of them was probably answered by that person. In
+a game or a story the assistant tells most.
 """
 
 import re
@@ -18,7 +18,7 @@ from gateway.context.weights import NARRATOR_FACTOR, SPEAKER_FACTOR, USER_FACTOR
 from gateway.wire.message import RESULT_ROLES
 
 READ_CHARACTERS: Final = 40_000
-"""The newest characters of a chat, some 300 messages. They tell whether it is between two people."""
+"""Characters at the end of a chat that tell whether it is between two people: some 300 messages."""
 LEAST_SELF_WORDS_RATIO: Final = 0.2
 """A ratio: how often the assistant says *I* and the like, compared with the user in as much text, times the same ratio for
 *my*. From this value on the assistant's messages are a person's. In 16 chats with an assistant the product is at most
@@ -38,10 +38,10 @@ _SIGNED: Final = re.compile(r"^([^\W\d_]+): ", re.M)
 
 
 LEAST_SHARED_NAMES: Final = 20
-"""The least number of names and numbers that both speakers use, before it counts who said them first."""
+"""Names and numbers that both speakers use. With fewer it says nothing who said them first."""
 LEAST_SHARE_OF_NARRATOR: Final = 0.55
-"""The least share of them that the assistant said first if it is the assistant who tells. In two games it is 0.58 and 0.74, in 60 other chats at
-most 0.50."""
+"""Share of these names and numbers. If the assistant said at least so many of them first, it is the assistant who tells. In two games the share
+is 0.58 and 0.74, in 60 other chats at most 0.50."""
 
 
 class Dialogue(NamedTuple):
@@ -50,7 +50,7 @@ class Dialogue(NamedTuple):
     between_people: bool
     """Whether the assistant's messages are a person's, too."""
     role_of_name: Mapping[str, str] = {}
-    """By the stem of a name, the role of the person with this name. Empty in a chat with an assistant."""
+    """For each name, as a stem, the role of the person who has it. Empty in a chat with an assistant."""
     told_by_assistant: bool = False
     """Whether it is the assistant who tells: a story, a game."""
 
@@ -93,7 +93,7 @@ def is_told_by_assistant(messages: Iterable[tuple[str, Iterable[Word]]]) -> bool
 
 
 def _is_person(text: str, other: str) -> bool:
-    """Return whether the speaker of ``text`` tells of a life as people do, compared with the other speaker's text."""
+    """Return whether the speaker of ``text`` speaks of a life as people do: says *I* and *my* nearly as often as the speaker of ``other``."""
     own_words, other_words = self_words(text, other)
     # The product of `LEAST_SELF_WORDS_RATIO`, multiplied by the lengths, so that nothing is divided by 0.
     product = own_words.all * own_words.possessive * len(other) ** 2
@@ -118,7 +118,7 @@ def _names(own_text: str, others_text: str, role: str) -> dict[str, str]:
 
 
 def answer_factors(query: str, dialogue: Dialogue) -> Mapping[str, float]:
-    """Return by role the factor by which it is more likely to have said the answer. Roles that are left out have 1."""
+    """Return for each role the factor by which it is more likely to have said the answer. Roles that are left out have 1."""
     if dialogue.told_by_assistant:
         return {"assistant": NARRATOR_FACTOR}
     if dialogue.between_people:

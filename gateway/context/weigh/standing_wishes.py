@@ -33,7 +33,7 @@ class StandingWishes(NamedTuple):
     sure: list[int]
     """The same for the sure wishes alone."""
     revocations: dict[int, int]
-    """By wish the sentence that most probably revokes it. The wish alone would mislead."""
+    """For each revoked wish, the sentence that most probably revokes it. The wish alone would mislead."""
 
 
 def standing_wishes(pool: FoldedLines) -> StandingWishes:
@@ -187,7 +187,7 @@ class _Finder:
 
     @cached_property
     def _rarity_of_words(self) -> dict[Word, float]:
-        """Return by word of the user its rarity; 1 for a word that is not ordinary."""
+        """Return the rarity of each word of the user; 1 for a word that is not ordinary."""
         rarity = self._pool.rarity
         return {word: rarity.get(word.key, 1.0) for word in self._pool.tally.counts.by_user}
 

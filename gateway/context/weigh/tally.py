@@ -32,7 +32,7 @@ class Field(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Numbers of lines, mostly by word."""
+    """Numbers of lines, most of them for each word."""
 
     by_user: dict[Word, int]
     """Sentences of the user."""
@@ -49,9 +49,9 @@ class Counts(NamedTuple):
     results_by_identifier: dict[str, int]
     """Number of results with the identifier in a record."""
     results_by_field: dict[tuple[Field, str], int]
-    """Number of results with the field in a record, by field and tool."""
+    """Number of results of a tool with the field in a record, for each field and tool."""
     statements: dict[str, int]
-    """Number of the user's statements, by the key of a word that is no value; see `describing_words`."""
+    """Number of the user's statements with a word that is no value, for the key of each such word; see `describing_words`."""
 
 
 class Tally(NamedTuple):
@@ -63,7 +63,7 @@ class Tally(NamedTuple):
     lines: dict[Word, int]
     """The number of lines that have a word."""
     spellings: dict[str, tuple[Word, ...]]
-    """By fact the words that spell it. It is mostly one word: tuples take half the memory of lists."""
+    """For each fact the words that spell it, mostly one. Tuples take half the memory of lists."""
 
 
 def tally(readings: Mapping[int, MessageLines], earlier: Tally | None = None) -> Tally:

@@ -1,4 +1,4 @@
-"""How a fact was used before: the factor for how likely a later call needs it again.
+"""The earlier use of a fact: the factor for how likely a later call needs it again.
 
 A value that was an argument of a call is several times as likely to be used again as a value that was only in a result; a value that the
 user named, four times. The calls of an agent that works on its own carry texts and pieces of code, too: these count like what it says.
@@ -12,7 +12,7 @@ from gateway.context.weigh.folded_lines import FoldedLines
 
 
 def use_factors_of(pool: FoldedLines) -> Mapping[str, float]:
-    """Return by fact the factor for its earlier use, the highest if there are several."""
+    """Return for each fact the factor for its earlier use, the highest if there are several."""
     counts = pool.tally.counts
     factors: dict[str, float] = {}
     for value, found in (
@@ -27,7 +27,7 @@ def use_factors_of(pool: FoldedLines) -> Mapping[str, float]:
             factors[word.key] = weights.IDENTIFIER_IN_CALL_OF_AUTONOMOUS if is_read_once else weights.NAMED_IN_CALL
         for key, factor in _found_in_results(pool).items():
             factors[key] = max(factor, factors.get(key, 1.0))
-        # To whom an agent wrote, it writes again. The call has the address already, so its result needs it less.
+        # An agent writes to the same address again. The call that wrote has the address already, so its result needs it less.
         written_to = [word.key for word in counts.in_calls if is_address(word.key)]
         factors.update(dict.fromkeys(written_to, weights.NAMED_IN_CALL))
     return factors

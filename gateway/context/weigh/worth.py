@@ -13,7 +13,7 @@ from gateway.context.weigh.folded_lines import FoldedLines
 
 
 class WordOdds(NamedTuple):
-    """By word the odds that its fact is needed."""
+    """For each word the odds that its fact is needed."""
 
     in_speech: Mapping[Word, float]
     """Of words in messages and calls."""
@@ -21,8 +21,8 @@ class WordOdds(NamedTuple):
 
 
 class Worth:
-    """The worth of each line of a pool, by its position. It does not refer to the pool, because the pool refers to it: Python frees a
-    reference cycle late."""
+    """The worth of each line of a pool. A line is given by its position. This value does not refer to the pool, because the pool refers to it:
+    Python frees a reference cycle late."""
 
     def __init__(self, lines: tuple[Line, ...], odds: WordOdds, own: list[float]) -> None:
         self.odds = odds

@@ -16,8 +16,8 @@ from gateway.context.shrink.message import fair_limits, shrink_message
 from gateway.wire.message import RESULT_ROLES, Message, text_of
 
 QUESTION_END_CHARACTERS: Final = 2000
-"""Characters at the end of a question that say what it is about: rows with their words are kept of the messages that are shortened in its
-turn. Chosen: what is asked is at the end."""
+"""Characters at the end of a question. When a message of its turn is shortened, rows with words of these are kept. Chosen: what is asked is at
+the end."""
 
 
 def kept_messages(source: Source, layout: Layout) -> dict[int, Message]:

@@ -31,7 +31,7 @@ POOL_WORD_BYTES: Final = 50
 ReadMessage = Callable[[Message, Memory], tuple[Line, ...]]
 """Reads a message in full, or skims it."""
 _Origin = tuple[Message, Message | None, ReadMessage]
-"""A message, the one with its call, and how it was read. A reading of the same is the same."""
+"""A message, the message with its call, and the function that read it. The same origin gives the same lines."""
 
 
 class _CachedPool(NamedTuple):
@@ -39,7 +39,7 @@ class _CachedPool(NamedTuple):
 
     pool: LinePool
     origins: Mapping[int, _Origin]
-    """By index of a message. It keeps the messages alive, so no others get their ids."""
+    """The origin of each message, by its index. It keeps the messages alive, so that no others get their ids."""
 
 
 def pool_of(source: Source, folded: Sequence[int], read_in_full: frozenset[int] = frozenset()) -> LinePool:

@@ -43,10 +43,7 @@ def quotes_of(search: Search, ask: Ask, kept: Mapping[int, Message], left: int) 
 
 
 def _earlier_quotes(search: Search, kept: Mapping[int, Message]) -> dict[int, Quotes]:
-    """Return the quotes that stay after earlier questions since the cut.
-
-    Questions that the cut has folded have none.
-    """
+    """Return the quotes that stay after earlier questions since the cut. A question that is folded has no quotes."""
     share_that_stays = EARLIER_QUOTES_SHARE_WITH_CALLS if search.layout.has_agent else EARLIER_QUOTES_SHARE
     quotes: dict[int, Quotes] = {}
     spent = searched = 0
@@ -59,7 +56,7 @@ def _earlier_quotes(search: Search, kept: Mapping[int, Message]) -> dict[int, Qu
         layout = replace(search.layout, cut_at_question=cut)
         text = question_text(search.source, indices)
         most = _tokens_kept_free(text, layout, spent)
-        # A request had more quotes or none.
+        # An instruction in a chat had many quotes, which are dropped now, or none.
         if most < LEAST_SEARCH_TOKENS or Ask(text, layout).gets_all_or_nothing:
             continue
         searched += 1

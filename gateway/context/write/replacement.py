@@ -34,7 +34,7 @@ class Replacement(msgspec.Struct, frozen=True):
 
     note: str
     quotes: Mapping[int, str]
-    """By the message that they follow: the current question, and earlier questions since the cut."""
+    """The text of the quotes, by the index of the message that they follow: the current question, or an earlier question since the cut."""
     pool: LinePool
     in_note: frozenset[int]
     """Positions of the note's lines."""

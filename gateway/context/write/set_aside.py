@@ -100,8 +100,8 @@ def _has_media(source: Source, index: int) -> bool:
 
 
 def digest_tokens_beside_quotes(source: Source, ask: Ask, wanted: int, left: int) -> int:
-    """Return the tokens of a digest that shares ``left`` tokens with quotes: ``wanted``, or fewer if the question is about the part
-    that is only skimmed, for which the quotes need the room."""
+    """Return the tokens of a digest that shares ``left`` tokens with quotes: the ``wanted`` tokens, or fewer if the question is about the part
+    that is only skimmed. Then the quotes need the room."""
     layout = ask.layout
     if left - wanted >= QUOTES_BEFORE_DIGEST or not (layout.ends_with_question and ask.of_long_history):
         return wanted
