@@ -6,6 +6,7 @@ fresh process would have sent, byte for byte.
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
@@ -268,16 +269,19 @@ async def test_one_small_backend_among_four_folds_only_what_it_refused_itself(ga
             assert answer.action == ("retry" if turn % 4 == 0 else "none")
 
 
-async def test_a_stated_window_ends_when_a_larger_prompt_is_billed(gateway):
+@asynccontextmanager
+async def told_a_small_window(gateway):
+    """A gateway whose upstream has stated a window of 8,192 tokens in two conversations, and has a larger one since then."""
     windows = iter([8192] * 4 + [WINDOW] * 99)
-
-    def window(_: str) -> int:
-        return next(windows)
-
-    async with StandIn(window=window) as standin:
+    async with StandIn(window=lambda _: next(windows)) as standin:
         running = await gateway(standin, config())
         for name in "ab":
             await running.chat({"model": "m", "messages": [system(f"I am {name}."), *chat(60, 250)]}, HONEST_KEY)
+        yield running, standin
+
+
+async def test_a_stated_window_ends_when_a_larger_prompt_is_billed(gateway):
+    async with told_a_small_window(gateway) as (running, standin):
         assert [fact["value"] for fact in await learned(running) if fact["what"] == "window"] == [8192]
         # Whole, for a conversation in mode observe is forwarded untouched: the larger prompt that is billed.
         await running.chat(HONEST, {**HONEST_KEY, "x-turnfold-mode": "observe"})
@@ -447,15 +451,7 @@ async def test_no_ratio_makes_a_request_refused_that_fits_without_it(gateway):
 
 
 async def test_no_stated_window_makes_a_request_refused_that_fits_the_configured_one(gateway):
-    windows = iter([8192] * 4 + [WINDOW] * 99)
-
-    def window(_: str) -> int:
-        return next(windows)
-
-    async with StandIn(window=window) as standin:
-        running = await gateway(standin, config())
-        for name in "ab":
-            await running.chat({"model": "m", "messages": [system(f"I am {name}."), *chat(60, 250)]}, HONEST_KEY)
+    async with told_a_small_window(gateway) as (running, _):
         answer = await running.chat({"model": "m", "messages": [system("s"), user(f"{words(20_000)}?")]}, HONEST_KEY)
         assert answer.status == 200
 

@@ -11,8 +11,8 @@ from gateway.wire.views import Opaque
 _MOST_TOKENS_PER_BYTE: Final = 11
 """Tokens. U+FDFA has 3 bytes, and a normaliser splits it into 18 letters with 33 tokens."""
 
-_ENVELOPE_TOKENS: Final = 1024
-"""Tokens that templates may add to a request without tools: preambles, frames, default prompts."""
+_TEMPLATE_TOKENS: Final = 1024
+"""Tokens that chat templates may add to a request without tools: preambles, frames, default prompts."""
 
 
 def fits_by_size(body_bytes: int, reserve: int, window: int, request: Conversation, family: str = "") -> bool:
@@ -23,7 +23,7 @@ def fits_by_size(body_bytes: int, reserve: int, window: int, request: Conversati
     parallel calls, which are escaped. Both need letters beyond ASCII. If there may be any, each byte counts as several
     tokens.
     """
-    others = reserve + _ENVELOPE_TOKENS
+    others = reserve + _TEMPLATE_TOKENS
     if body_bytes + others > window or not is_self_contained(request):
         return False
     normalises = family_of(family).normalises

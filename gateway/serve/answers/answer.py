@@ -33,14 +33,14 @@ EVENT_FIELDS: Final = frozenset({b"", b"data", b"event", b"id", b"retry"})
 LONGEST_HOLD_S: Final = 5.0
 """Seconds from a stream's first byte in which it is held; see `LONGEST_HEAD`."""
 
-KEPT: Final = 256
-"""Values of Content-Type for which it is remembered whether they are a stream's, a number: upstreams send a handful."""
+TYPES_KEPT: Final = 256
+"""Number of values of Content-Type for which it is cached whether they are a stream's. Chosen: upstreams send a handful."""
 
 Failed = Callable[[str, Exception], None]
 """Counts and logs a survived failure of our own: the part that failed, and how."""
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=TYPES_KEPT)
 def is_events(content_type: str) -> bool:
     """Return whether an answer of this type is a stream of events."""
     return content_type.lower().startswith(EVENTS)

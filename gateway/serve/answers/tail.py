@@ -10,10 +10,10 @@ from providers.record import Usage
 from providers.sse import Event, Events
 from providers.usage import read_output
 
-# Bytes. Usage is in the last chunk of a stream, or near the end of a long JSON answer.
 STREAM_TAIL: Final = 2**14
+"""Bytes kept of the end of a stream: usage is in its last chunk."""
 LONGEST_READ_ALONG: Final = 2**22
-"""Bytes kept of an answer that is not a stream, and of a stream once its last event has begun; see `STREAM_TAIL`. Chosen: an
+"""Bytes kept of an answer that is not a stream, because usage is near its end, and of a stream once its last event has begun. Chosen: an
 image in it has one to three million."""
 MOST_LINES: Final = 512
 """Lines of a stream's end that are read as events. The usage is in one of the last ten; 300,000 events in 4 MB took 0.7 s."""

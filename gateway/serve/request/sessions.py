@@ -21,7 +21,7 @@ HEADERS: Final = (
 `istr` takes half of the work, because its small letters are known."""
 
 MEMBERS: Final = ("prompt_cache_key", "session_id")
-"""Members of a body that do: OpenAI's, and OpenRouter's."""
+"""Members of a body that name a session: OpenAI's, and OpenRouter's."""
 
 LONGEST: Final = 128
 """Characters of a session's name that are used."""

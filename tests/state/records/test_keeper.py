@@ -215,7 +215,8 @@ async def test_closing_loses_no_record_whose_write_has_begun(monkeypatch):
     assert [row.id for row in log.rows] == ["tf-1"]
 
 
-async def test_a_write_that_is_cancelled_is_done_again():
+async def slow_write() -> tuple[Slow, Records, asyncio.Task[None]]:
+    """Records of which one is being written."""
     log = Slow()
     tasks = Tasks()
     records = Records(log, tasks)
@@ -223,6 +224,11 @@ async def test_a_write_that_is_cancelled_is_done_again():
     writing = tasks.start(records.flush(), "records")
     assert writing is not None
     await asyncio.sleep(0.02)
+    return log, records, writing
+
+
+async def test_a_write_that_is_cancelled_is_done_again():
+    log, records, writing = await slow_write()
     writing.cancel()
     await asyncio.wait([writing])
     assert records.waiting == 1
@@ -231,13 +237,7 @@ async def test_a_write_that_is_cancelled_is_done_again():
 
 
 async def test_what_is_being_written_is_forgotten_too():
-    log = Slow()
-    tasks = Tasks()
-    records = Records(log, tasks)
-    records.observe(exchange(1))
-    writing = tasks.start(records.flush(), "records")
-    assert writing is not None
-    await asyncio.sleep(0.02)
+    log, records, writing = await slow_write()
     assert await records.forget(None) == 1
     await writing
     assert (log.rows, records.waiting) == ([], 0)
