@@ -6,7 +6,8 @@ In the order of use:
 - `budget`, `policy`, `rungs`: how much room there is, what the operator wants, and how strict the fold is.
 - `source`: all these together, with what each message costs. `layout`: everything that is decided before a text is written.
 - `cutting`: the entrance: make the layout of a source. It calls the files below.
-- `replay`: the conversation's growth, unit by unit. `next_cut`: the cut that follows when the room is full.
+- `replay`: the conversation's growth, unit by unit. `full_room`: the moment at which the room is full. `next_cut`: the cut that follows.
+  `boundary`, `digest_tokens`: the first unit that it keeps, and the tokens of its digest.
 - `cost_sums`, `unit_limits`, `result_limits`: what a cut costs, how large one unit may be, and how large an old result.
 - `shares`, `agents`: how the room is shared, and whether the conversation is an agent's.
 

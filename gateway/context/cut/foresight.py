@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from gateway.context.cut import replay
+from gateway.context.cut.boundary import kept_after_cut
 from gateway.context.cut.cutting import layout_of
 from gateway.context.cut.layout import Layout
-from gateway.context.cut.next_cut import kept_after_cut
 from gateway.context.cut.source import Source
 from gateway.context.cut.units import CALLS, GROWTH, USER, Unit
 
