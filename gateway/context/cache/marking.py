@@ -146,6 +146,7 @@ def _last_before_quotes(message: Message) -> int:
 
 
 def _with_marks(message: Message, numbers: set[int], style: MarkStyle) -> Message:
+    """Return a message with marks at the parts of these numbers. A result is marked as a whole, if the style allows it."""
     if message.get("role") in RESULT_ROLES:
         return {**message, style.member: style.value} if style.on_results else message
     parts = parts_of(message)

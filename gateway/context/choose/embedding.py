@@ -83,6 +83,7 @@ class Embedding:
         return above_mean(products)
 
     def _remembered(self, texts: Sequence[str], known: Recent[int, bytes]) -> list[bytes]:
+        """Return the vectors of texts: those that are ``known``, and new ones, which are added to them."""
         keys = list(map(hash, texts))
         found = {key: vector for key in keys if (vector := known.get(key)) is not None}
         missing = {key: text[:MOST_CHARACTERS] for key, text in zip(keys, texts, strict=True) if key not in found}
@@ -102,6 +103,7 @@ class Embedding:
         return [vector.tobytes() for vector in np.clip(rounded, -127, 127).astype(np.int8)]
 
     def _cut(self, texts: Iterable[str]) -> Iterator[list[int]]:
+        """Yield for each text the rows of the parts of its words."""
         known: dict[str, tuple[int, ...]] = {}
         for text in texts:
             parts: list[int] = []

@@ -78,9 +78,14 @@ def image(rule: str, size: tuple[int, int] | None, detail: str = "auto") -> int:
 
 
 Size = tuple[int, int] | None
+"""Width and height of an image in pixels; None if they are unknown."""
+
+# Each of these returns the tokens of an image of a size. ``low`` is whether the client asks for few details, and the other arguments are the
+# numbers in the rule's name.
 
 
 def _tiles(size: Size, low: bool, base: float, tile: float) -> int:
+    """``base`` tokens, and ``tile`` for each square of 512 pixels, after the image was scaled to fit 2048 x 2048 and its shorter side to 768."""
     if low:
         return int(base)
     if size is None:
@@ -107,6 +112,7 @@ def _patches(size: Size, low: bool, most: float, factor: float) -> int:
 
 
 def _grid(size: Size, low: bool, side: float, edge: float, most: float) -> int:
+    """One token for each square of ``side`` pixels, after the longer side was scaled to ``edge``; at most ``most``."""
     if size is None:
         return int(most)
     scale = min(1.0, edge / max(size))
@@ -114,6 +120,7 @@ def _grid(size: Size, low: bool, side: float, edge: float, most: float) -> int:
 
 
 def _crops(size: Size, low: bool, price: float) -> int:
+    """``price`` tokens for each square of 768 pixels; a small image is one. An unknown size counts as nine."""
     if size is None:
         return int(price) * 9
     return int(price) * (1 if max(size) <= 384 else ceil(size[0] / 768) * ceil(size[1] / 768))
@@ -173,7 +180,8 @@ def _decoded(text: str) -> bytes:
         return b""
 
 
-def _size_in(head: bytes) -> tuple[int, int] | None:
+def _size_in(head: bytes) -> Size:
+    """Return the size that the beginning of a PNG, GIF, WebP or JPEG file states."""
     if head.startswith(b"\x89PNG\r\n\x1a\n") and len(head) >= 24:
         return int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
     if head[:6] in (b"GIF87a", b"GIF89a") and len(head) >= 10:
@@ -183,7 +191,8 @@ def _size_in(head: bytes) -> tuple[int, int] | None:
     return _jpeg_size(head) if head.startswith(b"\xff\xd8") else None
 
 
-def _webp_size(head: bytes) -> tuple[int, int] | None:
+def _webp_size(head: bytes) -> Size:
+    """Return the size of a WebP image, which each of its three forms states in another way."""
     form = head[12:16]
     if form == b"VP8X":
         return 1 + int.from_bytes(head[24:27], "little"), 1 + int.from_bytes(head[27:30], "little")
@@ -283,6 +292,7 @@ def _is_plain_text(head: str) -> bool:
 
 
 def _file_data(part: Part) -> str:
+    """Return the data of a file in a part, in any dialect; empty if the part only has a URL or an id."""
     for key in ("file", "input_file", "source", "document"):
         value = part.get(key)
         if isinstance(value, dict):

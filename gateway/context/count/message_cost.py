@@ -43,6 +43,7 @@ def counter(family: str, images: str = "", memory: Memory | None = None) -> Coun
 
 
 def _counter(family: str, images: str, memory: Memory) -> Counter:
+    """Make a counter. The cost of an interned message is cached with the message."""
     row = family_of(family)
     text = text_counter(row, memory)
     assistant_text = _counting_after_thinking(text) if row.drops_thinking_tags else text

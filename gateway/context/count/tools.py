@@ -35,6 +35,7 @@ def definitions(body: Mapping[str, Any]) -> list[Definition]:
 
 
 def _definition(tool: Definition) -> Definition:
+    """Return the function in a tool, which some dialects wrap."""
     for key in ("function", "custom", "toolSpec"):
         inner = tool.get(key)
         if isinstance(inner, dict):
@@ -68,6 +69,7 @@ class TooLong(ValueError):
 
 
 def _json(value: Any, *, separators: tuple[str, str] = (", ", ": "), indent: int | None = None) -> str:
+    """Return a value as Python writes JSON; as plain text if it is nested too deep. Raises TooLong."""
     try:
         if indent is not None:
             return json.dumps(value, ensure_ascii=False, indent=indent)
@@ -151,6 +153,7 @@ def _bare(tool: Definition) -> str:
 
 
 def _words_of(schema: Any, depth: int) -> Iterator[str]:
+    """Yield the types, descriptions and names in a schema, without its JSON."""
     if not isinstance(schema, dict) or depth > MOST_LEVELS:
         return
     for key in ("type", "description", "format"):
@@ -198,6 +201,7 @@ def typescript_extra(tools: Sequence[Definition]) -> int:
 
 
 def _described(schema: Any, depth: int) -> int:
+    """Return the number of arguments with a description, at any depth."""
     values = [value for value in _properties_of(schema).values() if isinstance(value, dict)]
     if depth > MOST_LEVELS:
         return 0
@@ -210,6 +214,7 @@ def _properties_of(schema: Any) -> Mapping[str, Any]:
 
 
 def _properties(schema: Mapping[str, Any], depth: int) -> Iterator[str]:
+    """Yield the lines of a TypeScript type: for each argument its comments, its name and its type."""
     needed = _list(schema.get("required"))
     for name, value in _properties_of(schema).items():
         described = value if isinstance(value, dict) else {}
@@ -244,6 +249,7 @@ _NAMES: Final = {"integer": "number", "number": "number", "string": "string", "b
 
 
 def _plain_type(schema: Mapping[str, Any], depth: int) -> str:
+    """Return the TypeScript type of a schema without alternatives."""
     kind = schema.get("type")
     if kind == "array":
         return f"{_type(schema['items'], depth + 1)}[]" if schema.get("items") else "any[]"
@@ -282,6 +288,7 @@ def response_schema(body: Mapping[str, Any]) -> str:
 
 
 def _stripped(value: Any, depth: int) -> Any:
+    """Return a schema without ``required`` and ``additionalProperties``, at any depth."""
     if depth > MOST_LEVELS:
         return value
     if isinstance(value, dict):

@@ -113,6 +113,7 @@ def preload(vocabulary: str) -> None:
 
 
 def _count(text: str, vocabulary: str) -> int:
+    """Count the tokens of a text; estimate them if the vocabulary is unknown, or if it fails on this text."""
     with _LOADING:
         tokens_in = _exact_count(vocabulary)
     if tokens_in is None:

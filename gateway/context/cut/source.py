@@ -79,6 +79,7 @@ class Source(msgspec.Struct, frozen=True, dict=True):  # cached properties need 
         return self._cost_of(message).with_ids
 
     def _cost_of(self, message: Message) -> MessageCost:
+        """Return the cost of a message. It is counted once for this source, and once for each message that is remembered."""
         entry = self._costs_by_id.get(id(message))
         if entry is None:
             cached, name = facts_of(message).costs_with_ids, self.counter.name

@@ -92,6 +92,7 @@ def _hash_of(message: Message) -> bytes:
 
 
 def _bytes_of(message: Message) -> Iterable[bytes]:
+    """Return the canonical form of a message, a long one in pieces."""
     try:
         return (canonical(message),) if _is_short(message) else tuple(canonical_pieces(message))
     except TypeError:

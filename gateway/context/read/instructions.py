@@ -113,6 +113,7 @@ def is_errand(text: str) -> bool:
 
 
 def _is_errand(question: str) -> bool:
+    """Return whether a question begins with *can you*, and does not go on with *tell me* and the like."""
     opening = _OPENING.match(question)
     if opening is None or opening["can_you"] is None:
         return False

@@ -107,6 +107,7 @@ def asks_by_word(text: str) -> bool:
 
 
 def _asks_beside_letters(low: str) -> bool:
+    """Return whether a text has a word and a letter of the same row of `_BESIDE_LETTERS`."""
     letters, found = frozenset(low), _WORD.findall(low)
     return any(
         [

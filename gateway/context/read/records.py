@@ -188,6 +188,7 @@ def _factor(shape: Shape | None, text: str) -> float:
 
 
 def _text(item: Any) -> str:
+    """Return a scalar of JSON as it is shown: ``2.0`` as ``2``, and null as nothing."""
     if isinstance(item, str):
         return item.strip()
     if isinstance(item, bool):

@@ -145,6 +145,7 @@ class Lexicon:
         return self._texts.put(text, self._distinct(text)) if found is None else found
 
     def _distinct(self, text: str) -> tuple[Word, ...]:
+        """Return the words of a text, each once; of equal keys the last one."""
         # Ten times as fast as to translate the text. The bytes of other characters than ASCII stay.
         plain = text.encode("utf-8", "surrogatepass").translate(_SEPARATORS).decode("utf-8", "surrogatepass")
         if not text.isascii():
@@ -158,6 +159,7 @@ class Lexicon:
         return self._tokens.put(token, self._read(token)) if found is None else found
 
     def _read(self, token: str) -> tuple[Word, ...]:
+        """Return the words of a token: mostly one; several in a script without spaces, and of a place in a file."""
         bare = token.strip(_EDGES)
         if not bare:
             return ()
@@ -197,6 +199,7 @@ def _unspaced(token: str, run: str) -> Iterator[Word]:
 
 
 def _shape(bare: str) -> Shape:
+    """Return the shape of a token without signs at its edges."""
     if bare.isalpha():
         return _shape_of_letters(bare)
     # Most words with a digit end with a digit.

@@ -51,6 +51,8 @@ def shrink_json_hard(text: str) -> str:
 
 
 def _shrunk(value: Any, text: str, tokens: int, size: int, count: CountText) -> str | None:
+    """Return the longest form of a value that fits ``tokens`` after some tries; None if no form fits. ``text`` is the whole JSON, of ``size``
+    tokens."""
     characters = len(text) * tokens / size
     best, best_size = None, 0
     for _ in range(MOST_TRIES):

@@ -88,6 +88,7 @@ def read(body: bytes) -> str:
 
 
 def _reasoning(message: dict[str, Any]) -> str:
+    """Return the reasoning in a message; empty without one."""
     for name in ("reasoning_content", "reasoning"):
         value = message.get(name)
         if isinstance(value, str) and value.strip():

@@ -4,7 +4,7 @@ Results of several tools have such a field, and its values are hardly ever named
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
 
 from gateway.context import weights
@@ -16,25 +16,35 @@ from gateway.context.weigh.tally import Field, field_of
 
 def envelope_of(pool: FoldedLines) -> frozenset[int]:
     """Return the positions of the lines of envelopes."""
+    common = _common_fields(pool)
+    positions = _positions_of(pool, common) if common else {}
+    rarely_named = [each for each in positions.values() if _named_share(pool, each) <= weights.MOST_USED_OF_ENVELOPE]
+    return frozenset(chain.from_iterable(rarely_named))
+
+
+def _common_fields(pool: FoldedLines) -> set[Field]:
+    """Return the fields that many results of several tools have."""
+    results_with: Counter[Field] = Counter()
+    tools_with: Counter[Field] = Counter()
+    for (field, _), results in pool.tally.counts.results_by_field.items():
+        results_with[field] += results
+        tools_with[field] += 1
     results = sum([bool(reading.tool) for reading in pool.readings.values()])
-    results_by_field = pool.tally.counts.results_by_field
-    number: Counter[Field] = Counter()
-    for (field, _), with_field in results_by_field.items():
-        number[field] += with_field
-    tools = Counter([field for field, _ in results_by_field])
     least = weights.ENVELOPE_SHARE_OF_RESULTS * results
-    common = {field for field in number if number[field] >= least and tools[field] >= weights.ENVELOPE_TOOLS}
-    if not common:
-        return frozenset()
+    return {
+        field for field in results_with if results_with[field] >= least and tools_with[field] >= weights.ENVELOPE_TOOLS
+    }
+
+
+def _positions_of(pool: FoldedLines, fields: Collection[Field]) -> dict[Field, list[int]]:
+    """Return for each of these fields the positions of its lines in results."""
     positions: dict[Field, list[int]] = {}
     for index, reading in pool.readings.items():
         if reading.tool:
-            for position in pool.positions[index]:
-                line = pool.lines[position]
-                if line.kind is RECORD and (field := field_of(line)) in common:
+            for position, line in zip(pool.positions[index], reading.lines, strict=True):
+                if line.kind is RECORD and (field := field_of(line)) in fields:
                     positions.setdefault(field, []).append(position)
-    rarely_named = [each for each in positions.values() if _named_share(pool, each) <= weights.MOST_USED_OF_ENVELOPE]
-    return frozenset(chain.from_iterable(rarely_named))
+    return positions
 
 
 def words_of_envelope(pool: FoldedLines) -> set[Word]:

@@ -137,6 +137,7 @@ class LinePool:
         return found
 
     def _split_into_passages(self, positions: range) -> list[Passage]:
+        """Split the lines of a message at records, and where a passage would have more than `PASSAGE_TOKENS`."""
         lines = self.lines
         if sum([lines[position].size for position in positions]) <= PASSAGE_TOKENS * WHOLE_MESSAGE_FACTOR:
             return [positions]

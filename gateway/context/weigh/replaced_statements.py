@@ -36,6 +36,7 @@ class _Parts(NamedTuple):
 
 
 def _parts(words: tuple[Word, ...]) -> _Parts:
+    """Return the parts of a sentence with these words."""
     values: dict[str, str] = {}
     names: list[str] = []
     words_beside: set[str] = set()

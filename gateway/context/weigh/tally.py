@@ -5,7 +5,7 @@ The counts of an earlier fold are continued: only added and removed messages are
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from itertools import chain
+from itertools import chain, starmap
 from typing import Final, NamedTuple, TypeVar
 
 from gateway.context.read.line import CALL, RECORD, SENTENCE, Line, MessageLines
@@ -83,18 +83,8 @@ def tally(readings: Mapping[int, MessageLines], earlier: Tally | None = None) ->
 
 
 def _continued(earlier: Tally, readings: Mapping[int, MessageLines], removed: Counts, added: Counts) -> Tally:
-    before = earlier.counts
-    counts = Counts(
-        _changed(before.by_user, removed.by_user, added.by_user),
-        _changed(before.by_others, removed.by_others, added.by_others),
-        _changed(before.in_calls, removed.in_calls, added.in_calls),
-        _changed(before.arguments, removed.arguments, added.arguments),
-        _changed(before.in_results, removed.in_results, added.in_results),
-        _changed(before.in_blocks, removed.in_blocks, added.in_blocks),
-        _changed(before.results_by_identifier, removed.results_by_identifier, added.results_by_identifier),
-        _changed(before.results_by_field, removed.results_by_field, added.results_by_field),
-        _changed(before.statements, removed.statements, added.statements),
-    )
+    """Return the tally of an earlier one's messages without the ``removed`` and with the ``added`` ones."""
+    counts = Counts._make(starmap(_changed, zip(earlier.counts, removed, added, strict=True)))
     fewer, further = _line_counts(removed), _line_counts(added)
     lines = _changed(earlier.lines, fewer, further)
     spelled = dict(earlier.spellings)
@@ -110,6 +100,7 @@ def _continued(earlier: Tally, readings: Mapping[int, MessageLines], removed: Co
 
 
 def _line_counts(counts: Counts) -> dict[Word, int]:
+    """Return for each word the number of lines that have it."""
     found = dict(counts.in_results)
     for each in (counts.in_blocks, counts.by_user, counts.by_others, counts.in_calls):
         for word, number in each.items():
@@ -118,6 +109,7 @@ def _line_counts(counts: Counts) -> dict[Word, int]:
 
 
 def _changed(counts: Mapping[Key, int], removed: Mapping[Key, int], added: Mapping[Key, int]) -> dict[Key, int]:
+    """Return counts with the added ones and without the removed ones. What is counted 0 times is left out."""
     found = dict(counts)
     for key, number in added.items():
         found[key] = found.get(key, 0) + number
@@ -129,6 +121,7 @@ def _changed(counts: Mapping[Key, int], removed: Mapping[Key, int], added: Mappi
 
 
 def _count(readings: Collection[MessageLines]) -> Counts:
+    """Count the lines of messages."""
     by_user: list[tuple[Word, ...]] = []
     by_others: list[tuple[Word, ...]] = []
     in_calls: list[tuple[Word, ...]] = []

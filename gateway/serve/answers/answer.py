@@ -142,6 +142,7 @@ def _refusal(answer: Answer, said: bytes, failed: Failed) -> Refusal | None:
 
 
 async def _hold(answer: Answer, longest: int) -> None:
+    """Hold an answer until it is complete, or until at least ``longest`` bytes are held."""
     response = answer.response
     if response.complete:
         answer.held, answer.complete = response.take(), True

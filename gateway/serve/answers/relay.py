@@ -71,6 +71,7 @@ async def _begun(request: web.BaseRequest, answer: Answer, extra: Mapping[str, s
 
 
 async def _pump(request: web.BaseRequest, answer: Answer, response: web.StreamResponse, tail: Tail) -> Relayed:
+    """Send the held bytes, and then each piece as it arrives. The connection to the client is cut if the upstream breaks off."""
     upstream, record = answer.response, records.of(request)
     write = request.writer.write  # the response's own `write` only calls it
     decode = decoder(upstream, LARGEST_PIECE)

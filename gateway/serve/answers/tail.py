@@ -115,6 +115,8 @@ def _plain_usage(answer: Answer, tail: bytes) -> Usage | None:
 
 
 def _stream_usage(answer: Answer, tail: bytes) -> Usage | None:
+    """Return the usage of the last event that states one. In formats whose first event states the prompt, its numbers are joined with the
+    output that a later event states."""
     events = _with_usage(_last_lines(tail))
     read_usage = answer.target.provider.read_usage
     last = next(filter(None, map(read_usage, reversed(events))), None)

@@ -69,6 +69,7 @@ def _takes_key(target: Target, rule: CacheRule, request: Conversation) -> bool:
 
 
 def _style(target: Target, rule: CacheRule, request: Conversation) -> MarkStyle | None:
+    """Return how marks are written for an upstream; None if it takes none, or if the client sets marks itself."""
     style = STYLES.get((rule.matching, request.format.name))
     if style is None or target.provider.name not in VENDORS[style.member]:
         return None
