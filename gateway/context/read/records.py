@@ -55,18 +55,18 @@ def records(value: object, error_words: Sequence[str], words: Words) -> Iterator
         yield from _lines(label, scalars, group, share, error_words, words=words)
 
 
-def _head_and_tail(found: Sequence[_Record]) -> list[_Record]:
+def _head_and_tail(every: Sequence[_Record]) -> list[_Record]:
     """Return the head and the tail of very many records."""
     head: list[_Record] = []
     tail: list[_Record] = []
     left = MOST_LINES * 2 // 3
-    for label, scalars in found:
+    for label, scalars in every:
         if left <= 0:
             break
         head.append((label, scalars[:left]))
         left -= len(scalars)
     left = MOST_LINES // 3
-    for label, scalars in reversed(found[len(head) :]):
+    for label, scalars in reversed(every[len(head) :]):
         if left <= 0:
             break
         tail.append((label, scalars[-left:]))

@@ -21,7 +21,7 @@ _STRUCTURED: Final = frozenset({RECORD, CALL})
 
 
 class QuotesToFill(msgspec.Struct, frozen=True):
-    """The limits of the quotes for one question. Each function adds lines, and returns all lines in their order."""
+    """The limits of the quotes for one question. Each ``with_`` function takes the quoted lines, adds some, and returns all in their order."""
 
     pool: LinePool
     most_tokens: int
@@ -29,12 +29,12 @@ class QuotesToFill(msgspec.Struct, frozen=True):
     hidden: Collection[int]
     """Positions of the lines that may not be quoted."""
 
-    def with_facts(self, found: list[int], known: frozenset[str], fact_tokens: float) -> list[int]:
+    def with_facts(self, quoted: list[int], known: frozenset[str], fact_tokens: float) -> list[int]:
         """Add the calls and records with the most new facts: facts that are not ``known``. They take at most ``fact_tokens``."""
-        left = int(min(self._left(found), fact_tokens))
+        left = int(min(self._left(quoted), fact_tokens))
         if left < LEAST_FILL_TOKENS or not self.pool.has_calls:
-            return found
-        in_quotes, envelope = set(found), self.pool.envelope
+            return quoted
+        in_quotes, envelope = set(quoted), self.pool.envelope
         candidates = {
             position
             for position, line in enumerate(self.pool.lines)
@@ -44,11 +44,11 @@ class QuotesToFill(msgspec.Struct, frozen=True):
             and position not in in_quotes
         }
         if not candidates:
-            return found
-        return sorted({*found, *digest.choose_for_quotes(self.pool, left, self.count, candidates, known=known)})
+            return quoted
+        return sorted({*quoted, *digest.choose_for_quotes(self.pool, left, self.count, candidates, known=known)})
 
     def with_less_relevant(
-        self, found: list[int], scores: Mapping[Passage, float], *, only_talk: bool = False
+        self, quoted: list[int], scores: Mapping[Passage, float], *, only_talk: bool = False
     ) -> list[int]:
         """Add what is less relevant to the question, the most relevant first; ``scores`` are the relevance of passages.
 
@@ -56,37 +56,37 @@ class QuotesToFill(msgspec.Struct, frozen=True):
         have more words of the question.
         """
         no_talk = [at for at, line in enumerate(self.pool.lines) if line.kind is not SENTENCE] if only_talk else ()
-        return self._with_passages(found, scores, no_talk)
+        return self._with_passages(quoted, scores, no_talk)
 
-    def with_rest_of_messages(self, found: list[int], scores: Mapping[Passage, float]) -> list[int]:
+    def with_rest_of_messages(self, quoted: list[int], scores: Mapping[Passage, float]) -> list[int]:
         """Add the other passages of the messages that have relevant passages, those of the most relevant message first. A list in a
         page often has the words of the question only above it."""
-        is_quoted = set(found)
+        is_quoted = set(quoted)
         best: dict[int, float] = {}
         for passage, score in scores.items():
             if not is_quoted.isdisjoint(passage):
                 message = self.pool.message_of[passage.start]
                 best[message] = max(score, best.get(message, 0.0))
         by_message = {passage: score for message, score in best.items() for passage in self.pool.passages(message)}
-        return self._with_passages(found, by_message)
+        return self._with_passages(quoted, by_message)
 
     def _with_passages(
-        self, found: list[int], scores: Mapping[Passage, float], hidden: Collection[int] = ()
+        self, quoted: list[int], scores: Mapping[Passage, float], hidden: Collection[int] = ()
     ) -> list[int]:
-        """Add passages, those with the highest scores first, without the lines that are found or ``hidden``."""
-        left = self._left(found)
+        """Add passages, those with the highest scores first, without the lines that are quoted or ``hidden``."""
+        left = self._left(quoted)
         if left < LEAST_FILL_TOKENS:
-            return found
-        skipped = {*self.hidden, *found, *hidden}
-        return sorted({*found, *recall.choose(self.pool, scores, left, self.count, skipped, reach=recall.Reach.ALL)})
+            return quoted
+        skipped = {*self.hidden, *quoted, *hidden}
+        return sorted({*quoted, *recall.choose(self.pool, scores, left, self.count, skipped, reach=recall.Reach.ALL)})
 
-    def with_wishes(self, found: list[int], in_note: Collection[int]) -> list[int]:
+    def with_wishes(self, quoted: list[int], in_note: Collection[int]) -> list[int]:
         """Add the standing wishes that are neither in the note nor in the quotes.
 
         Sentences that probably revoke a shown wish come first. A wish does not come without such a sentence.
         """
-        left = float(self._left(found))
-        shown = {*found, *in_note}
+        left = float(self._left(quoted))
+        shown = {*quoted, *in_note}
         added: list[int] = []
         revocations, kept = self.pool.wishes.revocations, {*shown, *self.hidden}
         for position in dict.fromkeys([*self._revocations(shown), *self.pool.wishes.ranked]):
@@ -97,31 +97,31 @@ class QuotesToFill(msgspec.Struct, frozen=True):
                 added.append(position)
                 kept.add(position)
         # The estimate may be too low; the least certain wishes are removed first.
-        while added and self._size(sorted({*found, *added})) > self.most_tokens:
+        while added and self._size(sorted({*quoted, *added})) > self.most_tokens:
             del added[-max(len(added) // 8, 1) :]
-        return sorted({*found, *added}) if added else found
+        return sorted({*quoted, *added}) if added else quoted
 
-    def with_newest(self, found: list[int]) -> list[int]:
+    def with_newest(self, quoted: list[int]) -> list[int]:
         """Add lines of any kind, those of the newest message first, each message from its beginning on."""
         for _ in range(3):  # the estimate is corrected by the count
-            left = float(self._left(found))
+            left = float(self._left(quoted))
             if left < LEAST_FILL_TOKENS:
                 break
             added: list[int] = []
-            for position, cost in self._newest({*found, *self.hidden}):
+            for position, cost in self._newest({*quoted, *self.hidden}):
                 if left < cost:
                     break
                 left -= cost
                 added.append(position)
-            more = sorted([*found, *added])
+            more = sorted([*quoted, *added])
             # The estimate may be too low; the lines added last are removed first.
             while added and (size := self._size(more)) > self.most_tokens:
                 del added[min(int(len(added) * self.most_tokens / size), len(added) - 1) :]
-                more = sorted([*found, *added])
+                more = sorted([*quoted, *added])
             if not added:
                 break
-            found = more
-        return found
+            quoted = more
+        return quoted
 
     def _revocations(self, shown: Collection[int]) -> Iterator[int]:
         """Yield the sentences that may revoke a wish that is shown."""
@@ -139,10 +139,12 @@ class QuotesToFill(msgspec.Struct, frozen=True):
                     yield position, self.pool.lines[position].size + 1 + speaker
                     speaker = 0.0
 
-    def _left(self, found: list[int]) -> int:
+    def _left(self, quoted: list[int]) -> int:
         """Return the tokens that are left beside quotes with these lines."""
-        return self.most_tokens - self._size(found)
+        return self.most_tokens - self._size(quoted)
 
-    def _size(self, found: list[int]) -> int:
+    def _size(self, quoted: list[int]) -> int:
         """Return the tokens of quotes with these lines."""
-        return self.count(recall.render(self.pool, found)) if found else frames.frame_tokens(frames.QUOTES, self.count)
+        return (
+            self.count(recall.render(self.pool, quoted)) if quoted else frames.frame_tokens(frames.QUOTES, self.count)
+        )

@@ -101,8 +101,8 @@ class Search(msgspec.Struct, frozen=True):
         hidden = pool.get_or_make(key, partial(_hidden_lines, layout, pool, in_note))
         hidden |= positions_of(pool, query.quoted_before)
         scores = recall.relevance(pool, query.text, pinned_words, nearness_of(self.source), certain=query.certain)
-        found = recall.choose(pool, scores, query.most_tokens, self.source.counter.text, hidden)
-        return self._quotes(pool, found)
+        quoted = recall.choose(pool, scores, query.most_tokens, self.source.counter.text, hidden)
+        return self._quotes(pool, quoted)
 
     def _find_and_fill(self, pool: LinePool, query: Query, still_kept: frozenset[LineKey]) -> Quotes:
         pinned_words, count = words_of_pinned(self.source), self.source.counter.text
@@ -115,19 +115,19 @@ class Search(msgspec.Struct, frozen=True):
         most = query.most_tokens
         for_matches = most - int(WISHES_SHARE_OF_QUOTES * most)
         reach = recall.Reach.FAR if query.of_long_history else recall.Reach.NEAR
-        found = recall.choose(pool, scores, for_matches, count, hidden, reach=reach)
-        rest = QuotesToFill(pool, most, count, hidden)
-        found = rest.with_wishes(found, in_note)
+        quoted = recall.choose(pool, scores, for_matches, count, hidden, reach=reach)
+        fill = QuotesToFill(pool, most, count, hidden)
+        quoted = fill.with_wishes(quoted, in_note)
         if pool.has_many_calls:
-            found = rest.with_less_relevant(found, scores, only_talk=True)
+            quoted = fill.with_less_relevant(quoted, scores, only_talk=True)
         if pool.autonomous:
-            found = rest.with_rest_of_messages(found, scores)
-            found = rest.with_less_relevant(found, scores)
-        shown = pinned_words.union(word.key for position in {*found, *in_note} for word in pool.lines[position].words)
-        found = rest.with_facts(found, shown, query.fact_tokens)
+            quoted = fill.with_rest_of_messages(quoted, scores)
+            quoted = fill.with_less_relevant(quoted, scores)
+        shown = pinned_words.union(word.key for position in {*quoted, *in_note} for word in pool.lines[position].words)
+        quoted = fill.with_facts(quoted, shown, query.fact_tokens)
         if shortened:
-            found = rest.with_newest(found)
-        return self._quotes(pool, found)
+            quoted = fill.with_newest(quoted)
+        return self._quotes(pool, quoted)
 
     def _with_shortened(self, kept: Mapping[int, Message]) -> tuple[LinePool, frozenset[LineKey]]:
         """Return the lines of left-out messages and of shortened tool results, and the lines of the latter that are still
@@ -150,12 +150,12 @@ class Search(msgspec.Struct, frozen=True):
         """Return the positions of the note's lines in a pool."""
         return self.in_note if pool is self.pool else positions_of(pool, line_keys(self.pool, self.in_note))
 
-    def _quotes(self, pool: LinePool, found: Collection[int]) -> Quotes:
+    def _quotes(self, pool: LinePool, quoted: Collection[int]) -> Quotes:
         """Write the quotes with the lines at these positions."""
-        if not found:
+        if not quoted:
             return NO_QUOTES
-        text = recall.render(pool, sorted(found))
-        return Quotes(text, self.source.counter.text(text) + frames.JOINT_TOKENS, line_keys(pool, found))
+        text = recall.render(pool, sorted(quoted))
+        return Quotes(text, self.source.counter.text(text) + frames.JOINT_TOKENS, line_keys(pool, quoted))
 
 
 def by_meaning(source: Source) -> bool:
@@ -196,11 +196,11 @@ def _keyed_positions(pool: LinePool, messages: Iterable[int]) -> Iterator[tuple[
             yield from zip(pool.positions[message], _keys_of(message, reading.lines), strict=True)
 
 
-def _keys_of(message: int, found: Iterable[Line]) -> list[LineKey]:
+def _keys_of(message: int, of_message: Iterable[Line]) -> list[LineKey]:
     """Return the keys of a message's lines."""
     keys: list[LineKey] = []
     seen: Counter[str] = Counter()
-    for line in found:
+    for line in of_message:
         keys.append((message, line.text, seen[line.text]))
         seen[line.text] += 1
     return keys

@@ -19,16 +19,18 @@ def mode_of(request: web.BaseRequest, route: Route) -> Mode:
     return mode_for(request.headers.get(HEADER), route, arrivals.of(request).key)
 
 
-def mode_for(asked: str | None, route: Route, key: ClientKey | None = None) -> Mode:
+def mode_for(header: str | None, route: Route, key: ClientKey | None = None) -> Mode:
     """Return the mode that a request's header asks for, else the configured mode.
 
     Raises ClientError for an unknown mode, and for a mode that ``fold.client_modes`` leaves out.
     """
-    if asked is None:
+    if header is None:
         return route.mode
-    word = asked.strip().lower()
+    word = header.strip().lower()
     if word not in MODES:
-        raise ClientError(400, f"x-turnfold-mode: {asked[:40]!r} is not one of {', '.join(MODES)}", code="invalid_mode")
+        raise ClientError(
+            400, f"x-turnfold-mode: {header[:40]!r} is not one of {', '.join(MODES)}", code="invalid_mode"
+        )
     modes = tuple(mode for mode in route.client_modes if key is None or mode in key.modes)
     if word not in modes and word != route.mode:
         allowed = f"allowed: {', '.join(modes)}" if modes else "the header is not allowed"
