@@ -24,7 +24,7 @@ WORDS_BESIDE_VALUE: Final = 3
 _VALUES: Final = frozenset({NUMBER, CODE, SYMBOL, DATE, IDENT})
 
 
-class _Parts(NamedTuple):
+class _StatementParts(NamedTuple):
     """A sentence's values, each with its shape, and the words that describe them."""
 
     values: dict[str, str]
@@ -35,7 +35,7 @@ class _Parts(NamedTuple):
     """The describing words beside a value. In a long sentence only these describe it."""
 
 
-def _parts(words: tuple[Word, ...]) -> _Parts:
+def _parts_of(words: tuple[Word, ...]) -> _StatementParts:
     """Return the parts of a sentence with these words."""
     values: dict[str, str] = {}
     names: list[str] = []
@@ -50,7 +50,7 @@ def _parts(words: tuple[Word, ...]) -> _Parts:
         elif shape is NAME and position:
             names.append(word.key)
     plain = frozenset(describing_words(words))
-    return _Parts(values, frozenset(values.values()), frozenset(names), plain, plain & words_beside)
+    return _StatementParts(values, frozenset(values.values()), frozenset(names), plain, plain & words_beside)
 
 
 class _Statement:
@@ -62,9 +62,9 @@ class _Statement:
         self.words = words
 
     @cached_property
-    def parts(self) -> _Parts:
+    def parts(self) -> _StatementParts:
         """Computed at the first comparison: most statements never need it."""
-        return _parts(self.words)
+        return _parts_of(self.words)
 
 
 def replaced_positions(pool: FoldedLines) -> set[int]:
@@ -123,7 +123,7 @@ def _repeating_answers(pool: FoldedLines, lost_values: Mapping[str, list[_Statem
         for position, line in zip(pool.positions[reading.message], reading.lines, strict=True):
             if lost_words.isdisjoint(line.words) or not is_statement(line):
                 continue
-            answer = _parts(line.words)
+            answer = _parts_of(line.words)
             changes = [
                 newer for key in answer.values for newer in lost_values.get(key, ()) if newer.message > reading.message
             ]
@@ -132,7 +132,7 @@ def _repeating_answers(pool: FoldedLines, lost_values: Mapping[str, list[_Statem
     return repeating
 
 
-def _replaces(newer: _Parts, older: _Parts, rarity: Mapping[str, float]) -> bool:
+def _replaces(newer: _StatementParts, older: _StatementParts, rarity: Mapping[str, float]) -> bool:
     """Return whether a newer statement replaces an older one.
 
     Both must have enough rare words in common. If they have values, one of the older statement's is missing in the newer one,

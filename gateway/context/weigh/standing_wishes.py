@@ -201,13 +201,13 @@ class _Finder:
         counts = self._pool.tally.counts
         return any([word in counts.in_calls or word in counts.in_results for word in self._pool.tally.spellings[key]])
 
-    def _reply(self, message: int) -> "_Reply":
+    def _reply(self, message: int) -> "_ReplyOpening":
         """Return the beginning of the assistant's reply to a message."""
         reply = reply_to(self._pool, message)
-        return _Reply(reply.lines[0].text[:REPLY_CHARACTERS] if reply is not None else "", self._words)
+        return _ReplyOpening(reply.lines[0].text[:REPLY_CHARACTERS] if reply is not None else "", self._words)
 
 
-class _Reply:
+class _ReplyOpening:
     """The beginning of the assistant's reply to a message; empty without a reply."""
 
     def __init__(self, text: str, words: Words) -> None:
@@ -242,7 +242,7 @@ class _Reply:
 
 
 _MOST_REPLY_POINTS: Final = max(weights.NAME_IN_REPLY, weights.WORD_IN_REPLY)
-"""Points that `_Reply.points_for` returns at most."""
+"""Points that `_ReplyOpening.points_for` returns at most."""
 _SHORT_FIRST_SENTENCE: Final = re.compile(r"[^.!?:。！？：\n]{1,40}(?:[.:。：]|$)")
 _VOCATIVE: Final = re.compile(
     r"(?:^|[,!] |\b(?:Hello|Hi|Thanks|Hallo|Danke|Gern|Bonjour|Merci|Hola|Gracias|Ciao|Grazie) )([^\W\d_]+)(?=[,.!:])"

@@ -31,7 +31,7 @@ class Field(NamedTuple):
     """The key of the value, of several the first. A value without one names its record."""
 
 
-class Counts(NamedTuple):
+class LineCounts(NamedTuple):
     """Numbers of lines, most of them for each word."""
 
     by_user: dict[Word, int]
@@ -59,7 +59,7 @@ class Tally(NamedTuple):
 
     readings: Mapping[int, MessageLines]
     """The messages that were counted."""
-    counts: Counts
+    counts: LineCounts
     lines: dict[Word, int]
     """The number of lines that have a word."""
     spellings: dict[str, tuple[Word, ...]]
@@ -82,9 +82,9 @@ def tally(readings: Mapping[int, MessageLines], earlier: Tally | None = None) ->
     return Tally(readings, counts, lines, spelled)
 
 
-def _continued(earlier: Tally, readings: Mapping[int, MessageLines], removed: Counts, added: Counts) -> Tally:
+def _continued(earlier: Tally, readings: Mapping[int, MessageLines], removed: LineCounts, added: LineCounts) -> Tally:
     """Return the tally of an earlier one's messages without the ``removed`` and with the ``added`` ones."""
-    counts = Counts._make(starmap(_changed, zip(earlier.counts, removed, added, strict=True)))
+    counts = LineCounts._make(starmap(_changed, zip(earlier.counts, removed, added, strict=True)))
     fewer, further = _line_counts(removed), _line_counts(added)
     lines = _changed(earlier.lines, fewer, further)
     spelled = dict(earlier.spellings)
@@ -99,7 +99,7 @@ def _continued(earlier: Tally, readings: Mapping[int, MessageLines], removed: Co
     return Tally(readings, counts, lines, spelled)
 
 
-def _line_counts(counts: Counts) -> dict[Word, int]:
+def _line_counts(counts: LineCounts) -> dict[Word, int]:
     """Return for each word the number of lines that have it."""
     found = dict(counts.in_results)
     for each in (counts.in_blocks, counts.by_user, counts.by_others, counts.in_calls):
@@ -120,7 +120,7 @@ def _changed(counts: Mapping[Key, int], removed: Mapping[Key, int], added: Mappi
     return found
 
 
-def _count(readings: Collection[MessageLines]) -> Counts:
+def _count(readings: Collection[MessageLines]) -> LineCounts:
     """Count the lines of messages."""
     by_user: list[tuple[Word, ...]] = []
     by_others: list[tuple[Word, ...]] = []
@@ -143,7 +143,7 @@ def _count(readings: Collection[MessageLines]) -> Counts:
                 if line.arguments:
                     arguments.append(line.arguments)
     joined = chain.from_iterable
-    return Counts(
+    return LineCounts(
         Counter(joined(by_user)),
         Counter(joined(by_others)),
         Counter(joined(in_calls)),

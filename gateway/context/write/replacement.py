@@ -56,7 +56,7 @@ class Note(NamedTuple):
     """``digest``, ``summary``, or a bare ``note`` if there is no room for either."""
 
 
-class _EarlierDigest(NamedTuple):
+class _WrittenDigest(NamedTuple):
     """The digest of an earlier cut, as it was written then."""
 
     text: str
@@ -75,7 +75,7 @@ def replacement_of(source: Source, ask: Ask, kept: Mapping[int, Message], spare:
     note = (
         _summary_note(source, layout, pool, size, left)
         or (_continued_note(source, earlier, pool, size) if earlier else None)
-        or _digest_note(source, pool, 0, size)
+        or _digest_note(source, pool, size)
     )
     left -= source.counter.text(note.text)
     in_note = note.lines
@@ -112,7 +112,7 @@ def _tokens_around_note(source: Source, kept: Mapping[int, Message]) -> int:
     return frames.joint_tokens(source.counter.text) if is_joined else OWN_MESSAGE_TOKENS
 
 
-def _digest_note(source: Source, pool: LinePool, skipped: int, size: int) -> Note:
+def _digest_note(source: Source, pool: LinePool, size: int, *, skipped: int = 0) -> Note:
     """Return a note with the digest of a pool in ``size`` tokens, or a bare notice when there is no room.
 
     The pool may be the last part of a larger one: ``skipped`` is the number of lines before this part. The positions of the note's
@@ -135,18 +135,18 @@ def _digest_note(source: Source, pool: LinePool, skipped: int, size: int) -> Not
     return Note(frames.framed(head, text), frozenset([position + skipped for position in positions]), "digest")
 
 
-def _earlier_digest(source: Source, layout: Layout, size: int) -> _EarlierDigest | None:
-    """Return the digest with which a digest of ``size`` tokens begins. None if all of it is written anew, or if it got fewer tokens than
-    the cut gave it."""
+def _earlier_digest(source: Source, layout: Layout, size: int) -> _WrittenDigest | None:
+    """Return the digest with which a digest of ``size`` tokens begins. None if all of it is written anew, or if ``size`` is less than the cut
+    has given to it."""
     earlier = layout.cut.earlier_digest
     if earlier is None or source.summary is not None or size < layout.cut.digest_tokens:
         return None
     pool = pool_of(source, folded_by(Cut(earlier.first_kept), layout.units))
-    note = _digest_note(source, pool, 0, earlier.tokens)
-    return _EarlierDigest(note.text, line_keys(pool, note.lines), frozenset(pool.positions)) if note.lines else None
+    note = _digest_note(source, pool, earlier.tokens)
+    return _WrittenDigest(note.text, line_keys(pool, note.lines), frozenset(pool.positions)) if note.lines else None
 
 
-def _continued_note(source: Source, earlier: _EarlierDigest, pool: LinePool, size: int) -> Note:
+def _continued_note(source: Source, earlier: _WrittenDigest, pool: LinePool, size: int) -> Note:
     """Return a note of ``size`` tokens that begins with an earlier digest, and goes on with a digest of the messages that were folded since."""
     count, pinned_words = source.counter.text, words_of_pinned(source)
     shown = positions_of(pool, earlier.lines)
@@ -180,7 +180,7 @@ def _summary_note(source: Source, layout: Layout, pool: LinePool, size: int, lef
     summary_rows = frozenset(map(str.strip, text.split("\n")))
     notes = "\n".join(row for row in source.earlier_notes.split("\n") if row.strip() not in summary_rows)
     later = pool_of(replace(source, earlier_notes=notes), [index for index in layout.folded if index >= summary.covers])
-    rest = _digest_note(source, later, len(pool.lines) - len(later.lines), size - summary_tokens)
+    rest = _digest_note(source, later, size - summary_tokens, skipped=len(pool.lines) - len(later.lines))
     if rest.stage != "digest":
         return Note(text, stage="summary")
     return Note(f"{text}\n\n{rest.text}", rest.lines, "summary")
