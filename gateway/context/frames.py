@@ -1,7 +1,7 @@
 """Frames around text that the gateway writes into a request: their form, their escapes, and how they are recognised.
 
 A frame opens with a fixed line and closes with a line that carries a checksum of everything before it. So no text
-inside can close its own frame, and a client's text that merely quotes a frame is never mistaken for one. Inside, each
+inside can close its own frame, and a client's text that only quotes a frame is never mistaken for one. Inside, each
 row is the text of one speaker.
 
 A frame is at the beginning of a user message, or at its end. The checksum of a frame at the end covers the user's words
@@ -36,7 +36,7 @@ _OPENING_ROWS: Final = tuple(f"{opening}\n" for opening in _OPENINGS)
 _CLOSING: Final = re.compile(r"\n\[End of quotes ([0-9]{6})\](?=\n\n|\Z)")
 _CLOSED_AT_END: Final = re.compile(r"\n\[End of quotes ([0-9]{6})\]\Z")
 _HASH_BYTES: Final = 8
-"""Bytes of a hash, of which the checksum is six digits."""
+"""Bytes of a hash. The checksum is its last six decimal digits."""
 _SAMPLE_ROW: Final = "user: yes"
 """A short row, to count what a frame takes around its rows."""
 _LINE_BREAKS: Final = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")

@@ -23,7 +23,7 @@ MEANING_WEIGHT: Final = 0.075
 PINNED_WORD: Final = 0.3
 """Factor for a word that is in the system prompt, too: it names the subject of the whole conversation."""
 EMPTY_WORD: Final = 0.4
-"""Factor for a word of which questions are built (*said*, *thing*), however rare it is in a chat (see `salience`)."""
+"""Factor for a word that any question may have (*said*, *thing*), even if it is rare in this chat (see `salience`)."""
 COMMON_WORD: Final = 0.7
 """Factor for another common word (*name*, *time*)."""
 SPEAKER_FACTOR: Final = 2.2
@@ -54,8 +54,8 @@ LEAST_SCORE_SHARE_AFTER_MANY: Final = 0.5
 """The same as `LEAST_SCORE_SHARE` after `MANY_QUOTE_TOKENS`. Of what 258 questions about chats need at half of the history,
 passages with lower scores have one more."""
 LEAST_STATEMENT_SHARE: Final = 0.5
-"""Share of the worth of all its words that the best passage must have for a message without a question; else nothing is
-quoted. At the next turn, dropped quotes cost part of the cached prefix."""
+"""Share of the worth of all words of a message without a question that the best passage must have. With less, nothing is
+quoted: at the next turn, dropped quotes cost part of the cached prefix."""
 LEAST_STATEMENT_WORDS: Final = 4
 """The least number of words in such a message that distinguish passages. Quotes for *you had me at fennel* held nothing of
 what 1,450 replies took from the folded part."""
@@ -76,8 +76,8 @@ in 500. The other words of its calls count like what it says."""
 IDENTIFIER_IN_CALL_OF_AUTONOMOUS: Final = 6.0
 """The same for an identifier that an argument of such an agent names, except the names of files: it reads a mail or a page once."""
 ADDRESS_IN_RESULT: Final = 32.0
-"""Factor for an e-mail address of a result where an agent works on its own. A later call needs one in five of those that the agent has only
-read; of the paths that an argument names one in eight."""
+"""Factor for an e-mail address of a result where an agent works on its own. A later call needs one in five of the addresses that the agent has
+only read, and one in eight of the paths that an argument names."""
 FOUND_FILE: Final = 12.0
 """The same for a file at the beginning of a row of output, as a search writes it. A later call needs one in twelve of these, and one in
 500 of the files inside rows."""
@@ -117,8 +117,8 @@ REPORT_SENTENCE: Final = 8.0
 """The same in a message without calls: the report at the end of a turn, with what was found, decided and left open."""
 TASK_SENTENCE: Final = 60.0
 """The same for the user of such an agent, besides the other worth of a user's line. There are few of these sentences, and each says
-what is to be done and how. With 12 a tenth of a session full of identifiers kept two fifths of its tasks, with 60 two thirds; of the values for later
-calls there it keeps two points less."""
+what is to be done and how. With 12, a tenth of a session full of identifiers kept two fifths of its tasks, with 60 two thirds, and two points less of the
+values for later calls."""
 OLDEST_LINE_SHARE: Final = 0.6
 """Share of its worth that the oldest line keeps. The newest line keeps all of it."""
 

@@ -1,8 +1,7 @@
 """Cache marks: the positions up to which a folded request and the next one are equal, so that the provider caches them.
 
-Marks are set at the end of the pinned messages, of the note, of the newest message of the request before, and of the
-newest message; there they are before quotes, which the next turn will not have. A client that sets marks itself keeps its
-own.
+Marks are set at four ends: of the pinned messages, of the note, of the newest message of the request before, and of the newest message. In
+these two messages they are before quotes, which the next turn will not have. If a client sets marks itself, only its marks are sent.
 """
 
 from collections.abc import Sequence

@@ -165,8 +165,8 @@ def sent_of(task: Task, attempt: Attempt, upstream: str) -> Sent:
 
 
 def _has_upper_bounds(task: Task, attempt: Attempt, messages: Sequence[Message]) -> bool:
-    """Return whether some part of an attempt is only counted by an upper bound. A fold often leaves the media out; else a conversation
-    that once had an image would never correct its counts."""
+    """Return whether some part of an attempt is only counted by an upper bound. A fold that leaves all media out has no such part, so a
+    conversation that once had an image can still correct its counts."""
     if not task.has_upper_bounds or attempt.draft is None:
         return task.has_upper_bounds
     return not (proof.reads_only_messages(task.request) and proof.is_text(messages))

@@ -92,7 +92,7 @@ def has_question_word(text: str) -> bool:
 
 
 def places_of_question_words(text: str) -> list[int]:
-    """Return where a text has words that begin a question or stand in one, in order."""
+    """Return the positions in a text of words that may begin a question or be inside one, in order."""
     low = text.lower()
     places = [word.start() for word in _WORD.finditer(low) if word[0] in _FIRST or word[0] in _ANYWHERE]
     return places if low.isascii() else sorted([*places, *[word.start() for word in _UNSPACED.finditer(low)]])

@@ -16,7 +16,7 @@ _DAY: Final = re.compile(r"^-{3,10}[^-\n]{1,60}-{3,10}$", re.M)
 """A row between two days."""
 _MENTION: Final = re.compile(r"(?<![\w@])@[\w-]{1,40}[,:]?[ \t]*")
 _ACTION: Final = re.compile(r"(?:^|(?<=[.!?…\"”’)»*] ))\*(?![\s*])[^*\n]{1,300}(?<!\s)\*(?![\w*])", re.M)
-"""What a player does stands at the beginning or behind a sentence. Inside a sentence the same marks stress a word."""
+"""What a player does, at the beginning of a row or behind a sentence. Inside a sentence the same marks stress a word."""
 _WORD: Final = re.compile(r"\w")
 
 

@@ -52,8 +52,8 @@ class Word(str):
     """One word. It is never changed. It is no dataclass, because its last three members follow from its shape, and thousands are
     made.
 
-    As a text it is the token that it was read from. So what is read of a token at two times is equal, and a fold does not depend on what a
-    memory has forgotten.
+    As a text it is the token from which it was read. So words of the same token are equal, even if they were read at two times, and a fold
+    does not depend on what a memory has forgotten.
     """
 
     __slots__ = ("in_data", "in_speech", "key", "ordinary", "shape", "size")

@@ -72,8 +72,8 @@ def _in_order(
 ) -> list[int]:
     """Return wishes and the sentences that may revoke one of them, in the order in which they are worth most.
 
-    A wish loses by the probability that a sentence that is not shown revokes it. Such a sentence gains as much for each wish that is shown.
-    So a doubtful wish gives way, or what may revoke it comes, too. ``revocations`` always come before their wishes.
+    A wish loses value by the probability that a sentence that is not shown revokes it. Such a sentence gains as much value for each wish that
+    is shown. So a doubtful wish comes later, or the sentence that may revoke it is shown, too. ``revocations`` always come before their wishes.
     """
     doubt = weights.DOUBT
     revoked_by = {wish.position: probabilities.get(wish.position, {}) for wish in found}

@@ -39,7 +39,7 @@ class Replacement(msgspec.Struct, frozen=True):
     in_note: frozenset[int]
     """Positions of the note's lines."""
     in_quotes: frozenset[int]
-    """Positions of the quotes' lines, as far as the pool has them."""
+    """Positions of the quotes' lines. Lines that the pool does not have are left out."""
     quoted_lines: int
     """The number of quoted lines. The pool may have skimmed some of them."""
     stage: str
@@ -92,8 +92,8 @@ def replacement_of(source: Source, ask: Ask, kept: Mapping[int, Message], spare:
 def _digest_tokens(source: Source, ask: Ask, left: int) -> int:
     """Return the tokens of the digest, which shares ``left`` tokens with the quotes.
 
-    A digest may fill a tight room, but it leaves some tokens free: those for the current question if it may be about anything that
-    was said, else those that the cut has kept free for quotes.
+    A digest may fill a tight room, but it leaves some tokens free for quotes. If the current question may be about anything that was said,
+    these are its own tokens. If not, they are those that the cut has kept free.
     """
     layout = ask.layout
     size = min(layout.cut.digest_tokens, left)
