@@ -46,41 +46,41 @@ class EnvoyRequest:
         return identity_of(self.setup.targets[self.route.upstream], self.headers, self.address)
 
 
-async def decide(asked: EnvoyRequest, refused: tuple[CarriedRefusal, ...]) -> State:
+async def decide(served: EnvoyRequest, refused: tuple[CarriedRefusal, ...]) -> State:
     """Return what to send: `Ready`, or `TooLarge` when no form can fit. ``refused`` are the refusals of earlier attempts.
 
     A refusal of a larger body than the one that would be sent now is only counted: its lesson is already used.
     """
-    state = await run_decisions(asked, await _start(asked))
+    state = await run_decisions(served, await _start(served))
     for each in refused:
         if not isinstance(state, Ready):
             break
         if len(state.attempt.body) >= each.sent:
-            state = await run_decisions(asked, advance(state, ReplyCame(Reply(400, each.refusal))), LEARNED_BEFORE)
+            state = await run_decisions(served, advance(state, ReplyCame(Reply(400, each.refusal))), LEARNED_BEFORE)
         else:
             life = replace(state.life, calls=state.life.calls + 1, refusals=(*state.life.refusals, each.sign))
             state = replace(state, life=life)
     return state
 
 
-async def after(asked: EnvoyRequest, state: Ready, reply: Reply) -> State:
+async def after(served: EnvoyRequest, state: Ready, reply: Reply) -> State:
     """Return the state after an answer: `Ready` with a smaller attempt, or `Answered` when the client gets this answer."""
-    return await run_decisions(asked, advance(state, ReplyCame(reply)))
+    return await run_decisions(served, advance(state, ReplyCame(reply)))
 
 
-async def _start(asked: EnvoyRequest) -> State:
+async def _start(served: EnvoyRequest) -> State:
     """Return the first state of a request, at its one place; facts about its model are fetched if they are due."""
-    gateway, route = asked.gateway, asked.route
-    target = asked.setup.targets[route.upstream]
-    owner = target.name, route.name, asked.identity.learner
+    gateway, route = served.gateway, served.route
+    target = served.setup.targets[route.upstream]
+    owner = target.name, route.name, served.identity.learner
     await gateway.learning.fetch_if_due(owner)
-    place = place_of(gateway, asked.setup, route, target, asked.identity)
-    return advance(Received(Life(asked.request, asked.mode)), PlacesFound((place,)))
+    place = place_of(gateway, served.setup, route, target, served.identity)
+    return advance(Received(Life(served.request, served.mode)), PlacesFound((place,)))
 
 
-async def _make_smaller_attempt(asked: EnvoyRequest, state: Refused) -> Event:
+async def _make_smaller_attempt(served: EnvoyRequest, state: Refused) -> Event:
     """Make a smaller attempt after a refusal that an earlier attempt has learned from."""
-    return AttemptMade(await asked.gateway.pool.run(state.make_smaller_attempt, size_bytes=len(asked.request.raw)))
+    return AttemptMade(await served.gateway.pool.run(state.make_smaller_attempt, size_bytes=len(served.request.raw)))
 
 
 LEARNED_BEFORE: Final[Decisions] = MappingProxyType({**DECISIONS, Refused: _make_smaller_attempt})

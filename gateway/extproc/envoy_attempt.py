@@ -62,7 +62,7 @@ class EnvoyAttempt:
     gateway: Gateway
     headers: CIMultiDict[str] = field(default_factory=CIMultiDict)
     carried: Carried = carried.NOTHING
-    asked: EnvoyRequest | None = None
+    served: EnvoyRequest | None = None
     state: State | None = None
     """What was sent: `Ready`, or `TooLarge` when the client got our refusal."""
     status: int = 0
@@ -128,15 +128,15 @@ class EnvoyAttempt:
         if request is None:
             return replies.let_pass("request_body", headers=length)
         try:
-            self.asked = self._request_of(request)
+            self.served = self._request_of(request)
         except ClientError as error:
             error_body = request.format.error(str(error), error.code, error.type, None)
             return replies.answer(error.status, self.gateway.own_headers("error"), error_body)
-        self.state = await decide(self.asked, self.carried.refusals)
+        self.state = await decide(self.served, self.carried.refusals)
         self.times.decided = time.perf_counter()
         if isinstance(self.state, TooLarge):
             refusal = await self.gateway.pool.run(self.state.write_refusal, size_bytes=len(body))
-            headers = outcome.headers(outcome.of(self.state), self.asked.request_id)
+            headers = outcome.headers(outcome.of(self.state), self.served.request_id)
             self._record(Delivery(400, "context_length_exceeded"))
             return replies.answer(400, headers, refusal)
         attempt = self.state.attempt if isinstance(self.state, Ready) else None
@@ -186,7 +186,7 @@ class EnvoyAttempt:
         status = self.answer_headers.get(":status", "")
         self.status = int(status) if status.isdigit() else 0
         removed = _our_headers(self.answer_headers)
-        if self.asked is None or not isinstance(self.state, Ready):
+        if self.served is None or not isinstance(self.state, Ready):
             return replies.let_pass("response_headers", removed=removed)
         if self.status < 400:
             return self._pass_answer("response_headers", Reply(self.status), removed)
@@ -203,27 +203,27 @@ class EnvoyAttempt:
 
     async def _judge(self, part: str, error_body: bytes, removed: tuple[str, ...]) -> bytes:
         """Let an error pass, or mark it for Envoy's retry if it says "too long" and a smaller request can follow."""
-        asked, sent = self.asked, self.state
-        assert asked is not None and isinstance(sent, Ready)
-        provider = asked.setup.targets[asked.route.upstream].provider
-        refusal = refusal_from(provider, asked.request.format, self.status, error_body)
+        served, sent = self.served, self.state
+        assert served is not None and isinstance(sent, Ready)
+        provider = served.setup.targets[served.route.upstream].provider
+        refusal = refusal_from(provider, served.request.format, self.status, error_body)
         reply = Reply(self.status, refusal, error_body)
         if refusal is None or ATTEMPT not in self.headers:
             return self._pass_answer(part, reply, removed)
-        following = await after(asked, sent, reply)
+        following = await after(served, sent, reply)
         if not isinstance(following, Ready):
             return self._pass_answer(part, reply, removed, following)
         carried = CarriedRefusal.of(refusal, len(sent.attempt.body))
         keeps = self.carried._replace(refusals=(*self.carried.refusals, carried))
         self.done = True  # the next attempt makes the record
-        headers = {RETRY: "smaller", **outcome.headers(outcome.of(_final_state(sent, reply)), asked.request_id)}
+        headers = {RETRY: "smaller", **outcome.headers(outcome.of(_final_state(sent, reply)), served.request_id)}
         return replies.let_pass(part, headers=headers, removed=removed, carried=keeps)
 
     def _pass_answer(self, part: str, reply: Reply, removed: tuple[str, ...], end: State | None = None) -> bytes:
         """Let an answer pass to the client, with the headers that say what was done. ``end`` is the last state, where one was reached."""
-        assert self.asked is not None and isinstance(self.state, Ready)
+        assert self.served is not None and isinstance(self.state, Ready)
         self.state = end or _final_state(self.state, reply)
-        headers = outcome.headers(outcome.of(self.state), self.asked.request_id)
+        headers = outcome.headers(outcome.of(self.state), self.served.request_id)
         return replies.let_pass(part, headers=headers, removed=[name for name in removed if name not in headers])
 
     def close(self) -> None:
@@ -232,31 +232,31 @@ class EnvoyAttempt:
             self._record(Delivery(self.status) if self.status else Delivery(499, "no_answer"))
 
     def _record(self, delivery: Delivery) -> None:
-        asked, state, gateway = self.asked, self.state, self.gateway
+        served, state, gateway = self.served, self.state, self.gateway
         self.done = True
-        if asked is None or state is None:
+        if served is None or state is None:
             return
-        traffic = self._traffic(asked, state)
+        traffic = self._traffic(served, state)
         try:
             record = outcome.exchange(outcome.of(state), traffic, self.times, delivery)
         except Exception as error:  # noqa: BLE001  # promise 6
             gateway.failed("record", error)
-            record = Exchange.passed(asked.request_id, "failed", delivery.status, error=delivery.error, at=time.time())
+            record = Exchange.passed(served.request_id, "failed", delivery.status, error=delivery.error, at=time.time())
         gateway.observe(record)
 
-    def _traffic(self, asked: EnvoyRequest, state: State) -> Traffic:
-        target = asked.setup.targets[asked.route.upstream]
+    def _traffic(self, served: EnvoyRequest, state: State) -> Traffic:
+        target = served.setup.targets[served.route.upstream]
         refusals = state.life.refusals
-        call = Call(target.name, asked.route.name, self.status, refusals[-1] if refusals else "")
+        call = Call(target.name, served.route.name, self.status, refusals[-1] if refusals else "")
         return Traffic(
-            request_id=asked.request_id,
+            request_id=served.request_id,
             method=self.headers.get(":method", ""),
             path=self.headers.get(":path", "").partition("?")[0][:LONGEST_PATH],
-            client=asked.address,
-            session=session_of(self.headers, asked.request.head),
-            caller=asked.identity.key,
+            client=served.address,
+            session=session_of(self.headers, served.request.head),
+            caller=served.identity.key,
             calls=(call,) if isinstance(state, (Ready, Answered)) else (),
-            contents=asked.contents,
+            contents=served.contents,
         )
 
 

@@ -31,8 +31,8 @@ MISSING: Final = 404
 """The status with which servers say that they do not know an id."""
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """Where a request may be sent."""
+class Destinations(msgspec.Struct, frozen=True):
+    """The upstreams to which a request may be sent, and what it names there."""
 
     targets: tuple[Target, ...]
     """The upstream to ask, and those that may be asked after it has said that it does not know the id."""
@@ -40,7 +40,7 @@ class Asked(msgspec.Struct, frozen=True):
     """The ids that the path names."""
 
 
-async def asked_of(gateway: Gateway, setup: Setup, request: web.BaseRequest, model: str) -> Asked:
+async def destinations_of(gateway: Gateway, setup: Setup, request: web.BaseRequest, model: str) -> Destinations:
     """Return where a request is sent: to the upstream that has what its path names; if none is known, to that of its model or the
     default one.
 
@@ -49,13 +49,13 @@ async def asked_of(gateway: Gateway, setup: Setup, request: web.BaseRequest, mod
     """
     usual = setup.target_of(model)
     if len(setup.targets) == 1 or not (ids := _ids_in(request)):
-        return Asked((usual,))
+        return Destinations((usual,))
     names = [name for name, _ in setup.settings.route(model).choices] if model else list(setup.targets)
     identity_at = partial(arrivals.of(request).identity_at, headers=keys.forwarded(request))
     found = await upstream_of(gateway, identity_at, map(setup.targets.__getitem__, names), ids)
     if found is not None:
-        return Asked((found,), ids)
-    return Asked((usual, *_others(setup, request, usual, model)), ids)
+        return Destinations((found,), ids)
+    return Destinations((usual, *_others(setup, request, usual, model)), ids)
 
 
 def _ids_in(request: web.BaseRequest) -> tuple[str, ...]:
@@ -86,7 +86,9 @@ def _others(setup: Setup, request: web.BaseRequest, usual: Target, model: str) -
     return [setup.targets[name] for name in names]
 
 
-def remember(gateway: Gateway, request: web.BaseRequest, asked: Asked, answer: Answer, text: bytes) -> None:
+def remember(
+    gateway: Gateway, request: web.BaseRequest, destinations: Destinations, answer: Answer, text: bytes
+) -> None:
     """Remember the ids that a successful answer shows an upstream to have: those of the path, and that of what a POST has made. ``text``
     is the answer, as far as it was kept."""
     identity = arrivals.of(request).identities.get(answer.target.name)
@@ -94,7 +96,7 @@ def remember(gateway: Gateway, request: web.BaseRequest, asked: Asked, answer: A
         return
     try:
         made = [*made_in(text), answer.response.headers.get("Location", "").rpartition("/")[2]]
-        found = [*asked.ids[-1:], *(filter(None, made) if request.method == "POST" else ())]
+        found = [*destinations.ids[-1:], *(filter(None, made) if request.method == "POST" else ())]
         gateway.known_ids.add(found, identity.scope)
     except Exception as error:  # noqa: BLE001  # promise 6
         gateway.failed("ids", error)

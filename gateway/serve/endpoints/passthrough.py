@@ -23,7 +23,7 @@ from gateway.serve.answers.answer import Answer
 from gateway.serve.answers.relay import relay
 from gateway.serve.answers.tail import STREAM_TAIL, Tail, has_last_event, tail_of, usage_in
 from gateway.serve.endpoints import kept
-from gateway.serve.endpoints.kept import Asked
+from gateway.serve.endpoints.kept import Destinations
 from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.body import decompress, read, read_ahead, reading_size
 from gateway.serve.incoming.errors import ClientError
@@ -69,8 +69,8 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
     record.body_bytes = request.content_length or 0
     named = await _read_models(gateway, request, body)
     request, payload, model = named.request, named.payload, named.body_model or named.url_model
-    asked = await kept.asked_of(gateway, setup, request, model)
-    target, name = asked.targets[0], setup.settings.route(model).name if model else NO_MODEL
+    destinations = await kept.destinations_of(gateway, setup, request, model)
+    target, name = destinations.targets[0], setup.settings.route(model).name if model else NO_MODEL
     _check_endpoint(request, target)
     path = request.rel_url.raw_path
     if isinstance(payload, bytes) and setup.has_aliases and path.startswith(REALTIME):
@@ -82,9 +82,9 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
     if name != model and named.url_model == model:
         call = replace(call, query=query_for(call.query, name))
     sending = _Sending(gateway, request, payload, model, call)
-    with await _ask(sending, asked.targets) as answer:
+    with await _ask(sending, destinations.targets) as answer:
         record.first_byte, record.stream = time.perf_counter(), answer.is_stream or answer.is_in_lines
-        return await _relayed(gateway, request, answer, record, asked)
+        return await _relayed(gateway, request, answer, record, destinations)
 
 
 class _Sending(NamedTuple):
@@ -251,7 +251,7 @@ def _unclear(problem: str) -> ClientError:
 
 
 async def _relayed(
-    gateway: Gateway, request: web.BaseRequest, answer: Answer, record: Record, asked: Asked
+    gateway: Gateway, request: web.BaseRequest, answer: Answer, record: Record, destinations: Destinations
 ) -> web.StreamResponse:
     limited = key_limits.limits_tokens(record.arrival)
     tail = _tail(request, answer) if limited else Tail(SMALL_ANSWER)
@@ -266,7 +266,7 @@ async def _relayed(
         if limited or record.answer_bytes <= SMALL_ANSWER:
             record.usage = _usage(gateway, request, answer, tail.text())
     record.set_outcome(answer.status, relayed.error)
-    kept.remember(gateway, request, asked, answer, tail.text())
+    kept.remember(gateway, request, destinations, answer, tail.text())
     return relayed.response
 
 

@@ -52,7 +52,7 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     for name in _HANDSHAKE:
         headers.popall(name, None)
     model = check_url(gateway, request)
-    target = (await kept.asked_of(gateway, gateway.setup, request, model)).targets[0]
+    target = (await kept.destinations_of(gateway, gateway.setup, request, model)).targets[0]
     record = records.of(request)
     record.why = "websocket"
     name = gateway.setup.settings.route(model).name if model else ""
