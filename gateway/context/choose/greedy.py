@@ -33,8 +33,9 @@ class Greedy:
     """A greedy choice: take the line with the highest worth per token, then the next one, and so on.
 
     The first line of a message costs more than the others, because the row begins with its speaker or its tool. So the first
-    choice from a message is a *bundle*: the lines that are together worth most per token. From then on the message is *open*, and
-    its other lines are chosen one by one. Facts of chosen lines are *known* and no longer count for other lines.
+    choice from a message is a *bundle*: of a result with records the values that are together worth most per token, of any other
+    message its best line. From then on the message is *open*, and its other lines are chosen one by one. Facts of chosen lines are
+    *known* and no longer count for other lines.
 
     ``for_quotes`` are the positions of the only lines that may be taken, for the quotes of a question: then no wish waits for its
     revocation, and no call is shown before its result. Without them all lines may be taken, for a digest.
@@ -61,7 +62,9 @@ class Greedy:
         self.bounds = self.worth.bounds if for_quotes is None else _bounds_for_quotes(pool, for_quotes)
         """By position the upper bound of a line's worth per token. The worth is computed again before the line is taken."""
         self.strongest: dict[int, list[int]] = {}
-        """By message the lines with the highest bounds, from which its bundle is made."""
+        """By message of a result with records the lines with the highest bounds, from which its bundle is made."""
+        self.best_lines: dict[int, list[tuple[float, int]]] = {}
+        """By any other message that is not open the heap of its lines that may be worth something, as in ``heap``."""
         self.bundles: dict[int, tuple[int, _Bundle]] = {}
         """By message its best bundle, behind the number of lines that were chosen when it was computed."""
         bound_of_call = {message: self._bound_of_call(message) for message in pool.call_of_result}
@@ -100,7 +103,8 @@ class Greedy:
             last_negative, entry = heap[0]
             bundle: list[int] = []
             if entry < 0:
-                gain, cost, bundle = self._best_bundle(self.pool.message_order[~entry])
+                next_negative = min(heap[1:3])[0] if len(heap) > 1 else 0.0
+                gain, cost, bundle = self._best_bundle(self.pool.message_order[~entry], next_negative)
             elif entry in self.taken or self._lacks_revocation(entry):
                 gain = cost = 0.0
             else:
@@ -125,8 +129,50 @@ class Greedy:
         gain = self.worth.of(position, self.speech_odds, self.data_odds)
         return gain + QUOTED_LINE_WORTH if self.is_for_quotes else gain
 
-    def _best_bundle(self, message: int) -> _Bundle:
-        """Return the bundle with the highest worth per token of a message that is not open yet."""
+    def _best_bundle(self, message: int, next_negative: float) -> _Bundle:
+        """Return the bundle with the highest worth per token of a message that is not open yet, or an upper bound of it that is below
+        the next entry of the heap, ``next_negative``."""
+        positions = self.candidates[message]
+        # Only values of records are listed behind each other: a row or a sentence has a line of its own.
+        if positions and self.lines[positions[0]].kind is RECORD:
+            return self._best_values(message)
+        return self._best_line(message, next_negative)
+
+    def _best_line(self, message: int, next_negative: float) -> _Bundle:
+        """Return the line of a message that is worth most with the facts that are known by now.
+
+        The line that was best at first may have lost its facts to lines of other messages. So the first line of the message's heap is
+        computed again, until one stays first, or until none can be as good as the next entry of the outer heap.
+        """
+        best = self._lines_by_bound(message)
+        while best:
+            last_negative, position = best[0]
+            if last_negative > next_negative:
+                return -last_negative, 1.0, [position]
+            can_be_taken = position not in self.taken and not self._lacks_revocation(position)
+            gain, cost = self._gain(position) if can_be_taken else 0.0, self._cost(position)
+            if gain <= LEAST_GAIN:
+                heapq.heappop(best)
+                continue
+            if -gain / cost > last_negative:
+                heapq.heapreplace(best, (-gain / cost, position))
+            if best[0][1] == position:
+                return gain, cost, [position]
+        return _NO_BUNDLE
+
+    def _lines_by_bound(self, message: int) -> list[tuple[float, int]]:
+        """Return the heap of the lines of a message that is not open. At first it has upper bounds of their worth per token."""
+        found = self.best_lines.get(message)
+        if found is None:
+            opening, lines, bounds = self._opening_tokens(message), self.lines, self.bounds
+            sizes = [(position, lines[position].size) for position in self.candidates[message]]
+            found = [(-bounds[position] * size / (opening + size), position) for position, size in sizes]
+            heapq.heapify(found)
+            self.best_lines[message] = found
+        return found
+
+    def _best_values(self, message: int) -> _Bundle:
+        """Return the values of a result with records that are together worth most per token."""
         at, found_before = self.bundles.get(message, (-1, _NO_BUNDLE))
         if at == len(self.chosen):
             return found_before
@@ -134,9 +180,7 @@ class Greedy:
         positions = self.strongest.get(message)
         if positions is None:
             positions = sorted(self.candidates[message], key=bounds.__getitem__, reverse=True)
-            # Only values of records are listed behind each other: a row or a sentence has a line of its own.
-            positions = positions[: MOST_BUNDLE_LINES if self.lines[positions[0]].kind is RECORD else 1]
-            self.strongest[message] = positions
+            self.strongest[message] = positions = positions[:MOST_BUNDLE_LINES]
         call = self._call_to_show(message)
         worth, tokens = self._gain(call) if call >= 0 else 0.0, self._opening_tokens(message)
         seen = set(self._spellings_of(self.lines[call].words)) if call >= 0 else set()
@@ -189,7 +233,10 @@ class Greedy:
             cost = self._cost(position)
             if position not in self.taken and self.used_tokens + cost <= tokens and self._gain(position) > LEAST_GAIN:
                 self._take_with_names(position, cost)
-        for position in self.candidates[message]:
+        best = self.best_lines.pop(message, None)
+        # What left the heap of the message is worth nothing any more.
+        left = self.candidates[message] if best is None else [position for _, position in best]
+        for position in left:
             if position not in self.taken:
                 heapq.heappush(self.heap, (-self.bounds[position], position))
 

@@ -1,6 +1,7 @@
 """A call as one line: its name and its arguments, without the JSON around them."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final
 
@@ -11,16 +12,53 @@ from gateway.context.read.words import IDENT, SYMBOL, Shape, Word, Words
 MOST_ARGUMENT_CHARACTERS: Final = 80
 """The most characters of an argument in one row whose words may name something by themselves: the only word of the argument (a path, an
 order's number), and the paths of a command. Longer arguments are texts and pieces of code."""
+MOST_CALL_CHARACTERS: Final = 260
+"""The most characters of a call's arguments that are shown. Of more, the longest arguments are cut to one common length."""
+LEAST_CUT_CHARACTERS: Final = 30
+"""The least characters that are left of an argument. Chosen: a path or the beginning of a row still says what it is."""
+
+_SPACES: Final = re.compile(r"\s+")
 
 
 def call_line(name: str, arguments: str, group: int, words: Words) -> Line:
     """Return the line of a call."""
     value = parsed(arguments)
-    written = _arguments_text(value, words) if isinstance(value, dict) else arguments
-    found = words(" ".join(_values(value)) if isinstance(value, dict) else arguments[:2000])
+    if isinstance(value, dict):
+        shown = _with_long_ones_cut(value) if len(arguments) > MOST_CALL_CHARACTERS else value
+        written, facts = _arguments_text(shown, words), " ".join(_values(shown))
+    else:
+        written = facts = arguments
     if len(written) > MOST_LINE_CHARACTERS:
-        written = f"{written[: MOST_LINE_CHARACTERS * 2 // 3]} … {written[-MOST_LINE_CHARACTERS // 3 :]}"
-    return make_line(f"{name}({written})", CALL, found, group, arguments=_naming_words(value, words))
+        # What is not shown is no known fact: a result that has it may be the only place.
+        written = facts = _cut(written, MOST_LINE_CHARACTERS)
+    return make_line(f"{name}({written})", CALL, words(facts), group, arguments=_naming_words(value, words))
+
+
+def _with_long_ones_cut(arguments: dict[str, object]) -> dict[str, object]:
+    """Return arguments of which the longest are cut to one common length, so that short ones stay whole."""
+    texts = {key: _flat_text(value) for key, value in arguments.items()}
+    most = _common_length(list(map(len, texts.values())))
+    return {key: _cut(text, most) if len(text) > most else arguments[key] for key, text in texts.items()}
+
+
+def _common_length(lengths: Sequence[int]) -> int:
+    """Return the length to which longer texts are cut, so that all together have about `MOST_CALL_CHARACTERS`."""
+    left = MOST_CALL_CHARACTERS
+    for number, length in enumerate(sorted(lengths)):
+        share = left // (len(lengths) - number)
+        if length > share:
+            return max(share, LEAST_CUT_CHARACTERS)
+        left -= length
+    return MOST_CALL_CHARACTERS
+
+
+def _cut(text: str, characters: int) -> str:
+    """Return the head and the tail of a text, at spaces where it has some: half a word is no fact."""
+    head, tail = text[: characters * 2 // 3], text[-characters // 3 :]
+    head_end = _SPACES.search(head[::-1])
+    tail_start = _SPACES.search(tail)
+    head = head[: -head_end.end()] if head_end else head
+    return f"{head} … {tail[tail_start.end() :] if tail_start else tail}"
 
 
 def _naming_words(arguments: object, words: Words) -> tuple[Word, ...]:
@@ -28,8 +66,13 @@ def _naming_words(arguments: object, words: Words) -> tuple[Word, ...]:
     named: dict[str, Word] = {}
     for text in _short_values(arguments):
         found = words(text)
-        named.update([(word.key, word) for word in found if len(found) == 1 or word.shape is SYMBOL])
+        named.update([(word.key, word) for word in found if len(found) == 1 or _is_path(word)])
     return tuple(named.values())
+
+
+def _is_path(word: Word) -> bool:
+    """Return whether a word looks like a path or an address, also with a digit in it."""
+    return word.shape is SYMBOL or (word.shape is IDENT and "/" in word)
 
 
 def _short_values(value: object) -> Iterator[str]:

@@ -140,14 +140,20 @@ MOST_DECLARED_NAMES: Final = 4
 
 
 def _block_lines(part: pasted.Part, words: Words, *, user: bool, group: int) -> Iterator[Line]:
-    """Return one line about a block, and its rows."""
-    verb = "pasted" if user else "wrote"
+    """Yield one line about a block, if it has more than a few rows, and its rows."""
     rows = part.text.strip("\n").count("\n") + 1
-    names = ", ".join(list(dict.fromkeys(_DECLARATION.findall(part.text)))[:MOST_DECLARED_NAMES])
-    description = f"[{verb} {rows} rows{f' of {part.name}' if part.name else ''}{f': {names}' if names else ''}]"
-    yield make_line(description, SENTENCE, words(names), 1)  # without wish cues: the words are not the user's
+    if rows >= pasted.LEAST_BLOCK_ROWS:
+        yield _block_description(part, rows, words, user=user)
     for line in _output_lines(part.text, words):
         yield replace(line, group=line.group + group * MOST_LINES)
+
+
+def _block_description(part: pasted.Part, rows: int, words: Words, *, user: bool) -> Line:
+    """Return the line about a block: its rows, its name and what it declares."""
+    verb = "pasted" if user else "wrote"
+    names = ", ".join(list(dict.fromkeys(_DECLARATION.findall(part.text)))[:MOST_DECLARED_NAMES])
+    description = f"[{verb} {rows} rows{f' of {part.name}' if part.name else ''}{f': {names}' if names else ''}]"
+    return make_line(description, SENTENCE, words(names), 1)  # without wish cues: the words are not the user's
 
 
 def _result_lines(text: str, words: Words) -> Iterator[Line]:

@@ -16,17 +16,20 @@ FENCE: Final = "```"
 CONTEXT: Final = "context"
 """The name of the block with what a program writes around the user's words."""
 LEAST_BLOCK_ROWS: Final = 3
-"""The least rows of a block. A shorter one is read as the speaker's own words, unless it is longer than a line may be."""
+"""The least rows of a block. A shorter one is read as the speaker's own words, unless it is longer than a line may be or a program's
+reminder."""
 LEAST_BLOCK_WORDS: Final = 8
 """The least words of a shorter block that a program wrote around the user's words."""
 
 _DOCUMENT_WORDS: Final = (
     "article articles attachment attachments chunk chunks code codebase content contents context contract csv cv data diff"
     " doc docs document documents email emails environment excerpt excerpts file files history html json knowledge letter"
-    " log logs mail output page pages paper passage passages reference references reminder report repository result results"
+    " log logs mail output page pages paper passage passages reference references report repository result results"
     " resume snippet snippets source sources stderr stdout table text transcript web webpage"
 )
-"""Words in the names of tags around documents: ``search_results``, ``environment_details``, ``system-reminder``."""
+"""Words in the names of tags around documents: ``search_results``, ``environment_details``."""
+_REMINDER: Final = "reminder"
+"""The word in the name of a tag around what a program tells the model: ``system-reminder``. The user never says it, however short it is."""
 _SPEECH_WORDS: Final = "instruction instructions message prompt query question request rules task"
 """Words in the names of tags around the user's own words: ``user_query``, ``custom_instructions``."""
 _DOCUMENT: Final = frozenset(_DOCUMENT_WORDS.split())
@@ -112,8 +115,13 @@ def _may_enclose(mark: re.Match[str]) -> bool:
     """Return whether a mark is a fence, a rule, or a tag that names a document."""
     if not mark["tag"]:
         return True
-    words = {word.lower() for word in _NAME_PARTS.split(mark["tag"])}
-    return not words.isdisjoint(_DOCUMENT) and words.isdisjoint(_SPEECH)
+    words = _words_of(mark["tag"])
+    return _REMINDER in words or (not words.isdisjoint(_DOCUMENT) and words.isdisjoint(_SPEECH))
+
+
+def _words_of(tag: str) -> set[str]:
+    """Return the words in the name of a tag."""
+    return {word.lower() for word in _NAME_PARTS.split(tag)}
 
 
 def _block(opened: re.Match[str], text: str) -> Part:
@@ -124,6 +132,8 @@ def _block(opened: re.Match[str], text: str) -> Part:
         if text.count("\n") >= LEAST_BLOCK_ROWS:
             return Part(rows, True, language[0].strip() if language else "")
         return Part(rows)
-    if text.strip().count("\n") + 1 >= LEAST_BLOCK_ROWS or len(text) > MOST_LINE_CHARACTERS:
-        return Part(text, True, opened["tag"] or "")
+    tag = opened["tag"] or ""
+    is_long = text.strip().count("\n") + 1 >= LEAST_BLOCK_ROWS or len(text) > MOST_LINE_CHARACTERS
+    if is_long or _REMINDER in _words_of(tag):
+        return Part(text, True, tag)
     return Part(text)

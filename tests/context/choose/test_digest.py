@@ -172,3 +172,15 @@ def test_equal_words_that_are_other_objects_are_the_same_fact() -> None:
     assert [digest(LinePool(apart, 0), room) for room in range(12, 60)] == [
         digest(read, room) for room in range(12, 60)
     ]
+
+
+def test_a_message_is_opened_for_the_line_that_is_best_with_what_is_known_by_now() -> None:
+    """The row that was best at first has only a plain word left, and does not hide the one with the ticket."""
+    seen = ["lamp", "mouse", "chair", "table", "window", "garden", "kettle", "pencil", "carpet", "mirror"]
+    found = pool(
+        ("read", "W2378156 W2378157 W2378158 W2378159 of the warehouse\nthe ticket of the other carrier is K-77"),
+        ("log", "\n".join(f"{thing} was seen here" for thing in seen)),
+    )
+    known = frozenset({"w2378156", "w2378157", "w2378158", "w2378159"})
+
+    assert "K-77" in digest(found, 40, known=known)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.context.read.line import LineKind
+from gateway.context.read.line import MOST_LINE_CHARACTERS, Line, LineKind
 from gateway.context.read.lines import read, skim
 
 JSON = st.recursive(
@@ -61,6 +61,8 @@ def test_a_call_is_one_line() -> None:
         ("src/board.py", ["src/board.py"]),
         ("justfile", ["justfil"]),
         ("cat ops/nightly.timer && git status", ["ops/nightly.timer"]),
+        ("cat migrations/0042_orders.sql && git show 1a2b3c4", ["migrations/0042_orders.sql"]),
+        ("curl https://shop.example/v2/orders?page=3", ["https://shop.example/v2/orders"]),
         (["ann@example.com", "ben@example.com"], ["ann@example.com", "ben@example.com"]),
         ([{"path": "src/board.py", "old": "import os\nimport re"}], ["src/board.py"]),
         (["git", "commit", "-am", *["word"] * 20], []),
@@ -74,6 +76,42 @@ def test_an_argument_of_one_word_and_the_paths_of_a_command_name_something(argum
     (line,) = read({"role": "assistant", "content": None, "tool_calls": [{"id": "c", "function": function}]})
 
     assert [word.key for word in line.arguments] == named
+
+
+def _call_line(**arguments: object) -> Line:
+    function = {"name": "edit", "arguments": orjson.dumps(arguments).decode()}
+    (line,) = read({"role": "assistant", "content": None, "tool_calls": [{"id": "c", "function": function}]})
+    return line
+
+
+def test_of_a_long_call_the_longest_arguments_are_cut_and_short_ones_stay_whole() -> None:
+    items = "    item,\n" * 60
+    old, new = [f"{name} = [\n{items}]  # {name} ends" for name in ("before", "after")]
+    line = _call_line(old=old, path="src/gateway/board.py", new=new)
+
+    assert "src/gateway/board.py" in line.text
+    assert all([words in line.text for words in ("before = [", "# before ends", "after = [", "# after ends")])
+    assert len(line.text) < MOST_LINE_CHARACTERS
+
+
+def test_of_a_call_with_very_many_arguments_each_keeps_some_characters_until_the_line_is_full() -> None:
+    line = _call_line(**{f"key{number}": f"value {number} " * 20 for number in range(6)})
+
+    assert all([f"key{number}=value {number}" in line.text for number in range(6)])
+
+
+def test_only_what_is_shown_of_a_call_is_a_known_fact() -> None:
+    line = _call_line(path="src/board.py", text=f"first W2378156 {'and so on ' * 60}K-77 {'and so on ' * 60}last")
+
+    assert "w2378156" in [word.key for word in line.words]
+    assert "k-77" not in [word.key for word in line.words]
+    assert "K-77" not in line.text
+
+
+def test_no_half_word_of_a_long_argument_is_shown() -> None:
+    line = _call_line(text="identifier_of_something " * 60)
+
+    assert set(line.text.removeprefix("edit(text=").removesuffix(")").split()) == {"identifier_of_something", "…"}
 
 
 @pytest.mark.parametrize("number", ["123456789012345678901234567890", "0.00001", "1.50"])

@@ -59,6 +59,23 @@ def test_anything_else_is_the_speakers_own_words(text: str) -> None:
     assert own_words(text).split() == text.split() or "short" in text
 
 
+@pytest.mark.parametrize("tag", ["system-reminder", "system_reminder", "Reminder", "taskReminder"])
+def test_a_programs_reminder_is_never_the_users_words_however_short(tag: str) -> None:
+    text = f"<{tag}>You must always use the todo tool.</{tag}>\n{ASKED}"
+
+    assert own_words(text) == ASKED
+    assert not any(line.binding for line in read({"role": "user", "content": text}) if "todo" in line.text)
+
+
+def test_a_short_block_is_not_described() -> None:
+    """Its rows say no more than the description would."""
+    short = f"<system-reminder>The file was changed.</system-reminder>\n{ASKED}"
+    long = f"<system-reminder>{DOCUMENT}</system-reminder>\n{ASKED}"
+
+    assert [line.text for line in read({"role": "user", "content": short})] == ["The file was changed.", ASKED]
+    assert "[pasted 3 rows of system-reminder]" in [line.text for line in read({"role": "user", "content": long})]
+
+
 def test_a_message_that_is_a_document_alone_says_what_it_says() -> None:
     assert own_words(f"<context>{DOCUMENT}</context>") == f"<context>{DOCUMENT}</context>"
 
