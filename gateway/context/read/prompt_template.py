@@ -6,7 +6,7 @@ common:
 
 - A *mark* is a row, a label, a tag or a member of JSON that most of the messages have.
 - Marks split a message into *sections*.
-- The user's words are in the section that says *I* or *my* and asks questions.
+- The user's words are in the section that says *I* or *my*, asks and instructs.
 """
 
 import re
@@ -16,8 +16,9 @@ from itertools import groupby, islice, pairwise
 from typing import Any, Final, NamedTuple
 
 from gateway.context.read.cues import speaks_of_self
+from gateway.context.read.instructions import instructs
 from gateway.context.read.program_messages import Piece
-from gateway.context.read.questions import SENTENCE, asks
+from gateway.context.read.questions import SENTENCE, wants_to_know
 from gateway.wire import exact_json
 
 LEARNED_FROM: Final = (12, 6, 3, 2)
@@ -32,7 +33,9 @@ LEAST_NEW: Final = 0.7
 LEAST_WORDS: Final = 3
 """Words of this section in the median message, at least. A date or the name of a screen has fewer."""
 LEAST_SPEECH: Final = 0.2
-"""Share of the sentences of this section that say *I* or *my*, or ask, at least."""
+"""Share of the sentences of this section that say *I* or *my*, ask or instruct, at least."""
+LEAST_SPEECH_ALONE: Final = 0.05
+"""The same if no other section has such a sentence. In Japanese few sentences say *I*."""
 NEAR_THE_BEST: Final = 0.6
 """Factor. A section is the user's, too, if its share of such sentences is at least this part of the highest share."""
 MOST_MARK_CHARACTERS: Final = 160
@@ -48,9 +51,10 @@ _AFTER_PARAGRAPH: Final = "\n\n"
 
 _DIGITS: Final = re.compile(r"\d+")
 _LABEL: Final = re.compile(
-    r"[ \t]*(?:\[[^\]\n]{1,60}\]:?|[>*_#-]{0,4} ?[^\W\d][^\n:：]{0,50}?(?::(?:\*\*|__)?(?=\s|$)|：(?:\*\*|__)?))[ \t]*"
+    r"[ \t]*(?:\[[^\]\n]{1,60}\]:?|［[^］\n]{1,60}］|【[^】\n]{1,60}】"
+    r"|[>*_#-]{0,4} ?[^\W\d][^\n:：]{0,50}?(?::(?:\*\*|__)?(?=\s|$)|：(?:\*\*|__)?))[ \t]*"
 )
-"""A label at the beginning of a row: ``Question:``, ``**Frage:**``, ``[2026-03-04 09:15]``."""
+"""A label at the beginning of a row: ``Question:``, ``**Frage:**``, ``[2026-03-04 09:15]``, ``【質問】``."""
 _TAG: Final = re.compile(r"</?[A-Za-z_][\w.-]{0,40}(?:[ \t][^<>\n]{0,200})?>")
 _LETTER_OR_RULE: Final = re.compile(r"[^\W\d_]|[-=*_#~]{3}")
 
@@ -137,7 +141,8 @@ def _marks_of_user(messages: Sequence[Sequence[Section]]) -> frozenset[str]:
         if _may_be_words(of_mark, len(messages))
     }
     most = max(speech.values(), default=0.0)
-    if most < LEAST_SPEECH or len(texts) == 1:
+    is_alone = [share > 0.0 for share in speech.values()].count(True) == 1 < len(speech)
+    if most < (LEAST_SPEECH_ALONE if is_alone else LEAST_SPEECH) or len(texts) == 1:
         return frozenset()
     of_user = frozenset([mark for mark, share in speech.items() if share >= NEAR_THE_BEST * most])
     has_others = any(
@@ -172,9 +177,9 @@ def _may_be_words(texts: Sequence[str], messages: int) -> bool:
 
 
 def _share_of_speech(text: str) -> float:
-    """Return the share of sentences that say *I* or *my*, or ask."""
+    """Return the share of sentences that say *I* or *my*, ask or instruct."""
     sentences = [sentence for sentence in SENTENCE.findall(text) if sentence.strip()]
-    spoken = sum([speaks_of_self(sentence) or asks(sentence) for sentence in sentences])
+    spoken = sum([speaks_of_self(each) or wants_to_know(each) or instructs(each) for each in sentences])
     return spoken / max(1, len(sentences))
 
 

@@ -1,6 +1,7 @@
 """What is said in a message, without what an application or a player writes around it.
 
 - The speaker, where several people write to one assistant: ``[Ana 09:14] @Bot``, ``Ana (@ana):``, ``**Ana**:``.
+- The time, in a row of its own: ``[Sun 12 Jan, 23:41]``.
 - What a player does: ``*shrugs*``.
 """
 
@@ -9,7 +10,8 @@ from typing import Final
 
 _NAME: Final = r"[^\W\d_a-zà-ÿ][\w.'’-]{0,30}(?: [^\W\d_a-zà-ÿ][\w.'’-]{0,30}){0,2}"
 _SPEAKER: Final = re.compile(
-    rf"^[ \t]{{0,4}}(?:\[[^\]\n]{{1,60}}\]:?|\*\*{_NAME}(?::\*\*|\*\*:?)|<{_NAME}>:?|(?:\d{{1,2}}:\d\d(?::\d\d)? )?{_NAME}(?: \([^()\n]{{1,40}}\))?:)[ \t]+",
+    rf"^[ \t]{{0,4}}(?:\[[^\]\n\d]{{0,40}}\d[^\]\n]{{0,40}}\]:?[ \t]*\n"
+    rf"|(?:\[[^\]\n]{{1,60}}\]:?|\*\*{_NAME}(?::\*\*|\*\*:?)|<{_NAME}>:?|(?:\d{{1,2}}:\d\d(?::\d\d)? )?{_NAME}(?: \([^()\n]{{1,40}}\))?:)[ \t]+)",
     re.M,
 )
 _DAY: Final = re.compile(r"^-{3,10}[^-\n]{1,60}-{3,10}$", re.M)

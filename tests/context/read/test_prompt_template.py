@@ -71,6 +71,10 @@ def learned(wrap: Wrap) -> PromptTemplate:
     return template
 
 
+def said_of(text: str, template: PromptTemplate) -> str:
+    return "".join([piece.text for piece in pieces_in(text, template) if piece.is_said])
+
+
 @pytest.mark.parametrize("wrap", WRAPS)
 def test_the_users_words_are_told_from_what_the_application_writes(wrap: Wrap) -> None:
     template = learned(wrap)
@@ -206,6 +210,24 @@ def test_numbers_keep_their_written_form() -> None:
     pieces = pieces_of_answer(f'{{"order":{written[0]},"price":{written[1]},"says":"It is on its way."}}')
 
     assert [piece.text for piece in pieces if not piece.is_said] == written
+
+
+def test_words_that_seldom_say_i_are_told_from_a_state_that_never_asks() -> None:
+    said = [
+        "母は72で、膝の手術をしました。",
+        "羽田からです。母は朝がだめで。",
+        "駐車場から近いところを教えてください。",
+        "1月16日の金曜から。仕事は図書館。",
+    ]
+    screens = ["ホーム", "カレンダー", "旅程", "宿検索"]
+    texts = [
+        f"［状況］2026-01-16（金）21:0{at}／画面：{screen}／予約：なし\n［本人］\n{each}"
+        for at, (screen, each) in enumerate(zip(screens, said, strict=True))
+    ]
+    template = template_of(texts)
+
+    assert template is not None
+    assert [said_of(text, template) for text in texts] == said
 
 
 def test_a_page_of_tags_is_read_up_to_a_limit() -> None:

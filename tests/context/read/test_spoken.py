@@ -9,6 +9,9 @@ from gateway.context.read.spoken import spoken
     ("text", "said"),
     [
         ("[Ana Kovač 09:14] @Pip when is it", "when is it"),
+        ("[Sun 12 Jan, 23:41]\nwhen is it", "when is it"),
+        ("[Ana · dim. 4 mai, 20:12]\nyes\n[Ben · dim. 4 mai, 20:15]\nwho pays", "yes\nwho pays"),
+        ("[server]\nport = 80", "[server]\nport = 80"),
         ("--- Thu 4 July ---\n[Tobi 09:20] who pays", "who pays"),
         ("Ana (@ana): when is it", "when is it"),
         ("Ana (12/03, 18:40): when is it", "when is it"),
