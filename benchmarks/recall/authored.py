@@ -156,6 +156,16 @@ SETS: Final = (
         " them.",
     ),
     Authored(
+        "everyday chats", "everyday", Kind.CHAT,
+        "A report that is written in an office, a diary, a developer who pastes logs, a family's group in French. Most questions have no mark. How a message"
+        " that asks without a mark is recognised was chosen with them in view.",
+    ),
+    Authored(
+        "everyday chats, held out", "everyday_held_out", Kind.CHAT,
+        "Four more, by another author: a novel written together, a shop's owner, a student in German, a traveller in Japanese with an app's state in each message."
+        " Of their messages only the form of the app's was looked at.",
+    ),
+    Authored(
         "agents with other tools", "tool_agents", Kind.AGENT,
         "Three long sessions: a browser, a data warehouse, a coding agent with reminders in its messages.",
     ),
