@@ -1,7 +1,7 @@
-"""Learned points of a sentence: how much its words and pairs of words sound like a standing wish or a revocation.
+"""Learned points of a text: how much its words and pairs of words sound like a standing wish, a revocation, or a request.
 
-The weights were learned from sentences written for it, in 37 languages (`python -m benchmarks.recall.learn`). They
-are added to the points of the classes of words in `wishes`, and were learned as such an addition.
+The weights were learned from sentences written for it, in 37 languages, those of requests in 17 (`python -m benchmarks.recall.learn`). The points of wishes and
+revocations are added to those of the classes of words in `wishes`, and were learned as such an addition.
 """
 
 import pkgutil
@@ -29,7 +29,7 @@ _NUMBER: Final = re.compile(r"\d+")
 _UNSPACED: Final = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
 _MARKS: Final = re.compile(r"[^\w\s'?？]|_")
 MOST_CHARACTERS: Final = 180
-"""The most characters of a sentence that are read: two lines of text. Chosen: more would cost a fold of long messages 5 %."""
+"""The most characters of a text that are read: two lines. Chosen: more would cost a fold of long messages 5 %."""
 TENTHS: Final = 10
 """Parts of a point in which the weights are stored: sums of whole numbers are the same in any order."""
 
@@ -71,11 +71,22 @@ def read(text: str) -> dict[Feature, complex]:
     return weights
 
 
-WEIGHTS: Final = read((pkgutil.get_data(__package__, "learned.txt") or b"").decode())
+def _file(name: str) -> str:
+    return (pkgutil.get_data(__package__, name) or b"").decode()
+
+
+WEIGHTS: Final = read(_file("learned.txt"))
 """The two weights of each feature. They are read once, with the module."""
+REQUEST_WEIGHTS: Final = {feature: weight.real for feature, weight in read(_file("learned_requests.txt")).items()}
+"""Each feature with its weight for requests, in tenths."""
 
 
 def points_of(sentence: str) -> SentencePoints:
     """Return the learned points of a sentence. Every sentence has an edge, so the weight of the edge is a constant."""
     points = sum(filter(None, map(WEIGHTS.get, features(sentence))), 0j) / TENTHS
     return SentencePoints(points.real, points.imag)
+
+
+def request_points(message: str) -> float:
+    """Return how much a message sounds like a request for something that was said, by its last `MOST_CHARACTERS`: a logarithm of odds."""
+    return sum(filter(None, map(REQUEST_WEIGHTS.get, features(message[-MOST_CHARACTERS:]))), 0.0) / TENTHS
