@@ -120,7 +120,7 @@ def asks_for_information(text: str) -> bool:
 def is_unmarked_question(text: str) -> bool:
     """Return whether a message is short, and begins like a question or a request to tell something, or has a question word where its language asks
     with it."""
-    if _size(text) > UNMARKED_QUESTION_CHARACTERS:
+    if size(text) > UNMARKED_QUESTION_CHARACTERS:
         return False
     if asks_to_be_told(text):
         return True
@@ -141,7 +141,7 @@ def unmarked_questions_in(text: str) -> str:
         return ""
     found: list[str] = []
     for clause in _CLAUSE_END.split(text):
-        if _size(clause) <= UNMARKED_QUESTION_CHARACTERS:
+        if size(clause) <= UNMARKED_QUESTION_CHARACTERS:
             found += [clause.strip()] if is_unmarked_question(clause.strip()) else []
             continue
         end = 0
@@ -152,6 +152,6 @@ def unmarked_questions_in(text: str) -> str:
     return ", ".join(found)
 
 
-def _size(text: str) -> int:
+def size(text: str) -> int:
     """Return the characters of a text, where those of `_DENSE` count twice."""
     return len(text) + len(_DENSE.findall(text))

@@ -8,13 +8,13 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from gateway.context.choose.asking import asking, asking_by_words
 from gateway.context.choose.need import need
 from gateway.context.cut.layout import Layout
 from gateway.context.cut.source import Source
 from gateway.context.read.as_said import said_in
 from gateway.context.read.instructions import is_errand, is_unmarked_request, request_in
-from gateway.context.read.question_words import places_of_question_words
-from gateway.context.read.questions import SHORT_QUESTION_CHARACTERS, asks_for_information, is_question
+from gateway.context.read.questions import asks_for_information, is_question
 from gateway.context.read.spoken import spoken
 from gateway.context.read.subject import names_a_subject
 from gateway.context.write.pools import pool_of
@@ -29,10 +29,11 @@ QUESTION_CHARACTERS: Final = 4000
 LEAST_NEED: Final = 0.8
 """Points of a request from which it gets quotes (see `choose.need`). Chosen on six chats: 35 of 36 instructions that need the folded part have
 as many, and a third of those that do not."""
-LEAST_NEED_OF_INDIRECT: Final = 2.5
-"""The same for a short message with a question word where it does not ask: *she wants to know who called*. A trade: three to seven of a hundred questions
-of voices, games and groups are found by it alone, and chats cost 0.6 % more by OpenAI's rule, 1.3 % more by llama.cpp's. With 1.5 no more is found for twice as
-much."""
+LEAST_ASKING: Final = -1.5
+"""Points of any other message from which it gets a few quotes (see `choose.asking`). A trade: with -2 one more of a hundred questions is found at a
+tenth of everyday chats, and chats cost 2 % more by llama.cpp's rule."""
+SURE_ASKING: Final = 0.0
+"""Points of such a message from which it gets more than a request with a mark: as many of these messages ask as do not."""
 FACT_TOKENS: Final = 200
 """Tokens of calls and records that fill the rest of the quotes of a question. Measured with customer service in windows of 40 to 60 %: without this
 limit 3 % more tokens are processed, and questions and later calls find the same."""
@@ -52,6 +53,18 @@ class Kind(Enum):
     """Any other message."""
 
 
+class Needs(Enum):
+    """How surely a message that is no question needs what is folded."""
+
+    NOTHING = "nothing"
+    PERHAPS = "perhaps"
+    """It has no mark, and sounds like a request for what was said."""
+    PROBABLY = "probably"
+    """It has a mark or a verb of instruction, and its subject was spoken of (see `choose.need`)."""
+    SURELY = "surely"
+    """It has no mark, and more likely asks for what was said than not."""
+
+
 class Ask(msgspec.Struct, frozen=True, dict=True):  # cached properties need a dict
     """What the last user message of a layout asks."""
 
@@ -59,31 +72,26 @@ class Ask(msgspec.Struct, frozen=True, dict=True):  # cached properties need a d
     """The user's own words, at most `QUESTION_CHARACTERS`. Empty if there is no question, or no quotes are wanted: then it is a statement, and
     gets none."""
     layout: Layout
-    need: float = 0.0
-    """How surely it needs the folded part (see `choose.need`); 0 for a question, and for a long message that asks nothing."""
+    needs: Needs = Needs.NOTHING
+    """How surely it needs the folded part. It is not found out for a question."""
 
     @cached_property
     def kind(self) -> Kind:
         if is_question(self.text) and (self.layout.has_agent or not is_errand(self.text)):
             return Kind.QUESTION
-        if self.request and names_a_subject(self.request):
+        if self.is_marked and names_a_subject(self.request):
             return Kind.REQUEST
-        return Kind.REQUEST if self.may_ask_indirectly and self.need >= LEAST_NEED_OF_INDIRECT else Kind.STATEMENT
+        return Kind.STATEMENT if self.needs is Needs.NOTHING else Kind.REQUEST
+
+    @cached_property
+    def is_marked(self) -> bool:
+        """Whether it asks with a question mark, or instructs with a verb."""
+        return bool(self.request) and not is_unmarked_request(self.text)
 
     @cached_property
     def request(self) -> str:
         """The sentences that ask or instruct; empty if none seems to."""
         return request_in(self.text)
-
-    @property
-    def is_short(self) -> bool:
-        """Whether it is a sentence or two: then all of it says what is wanted."""
-        return len(self.text) <= SHORT_QUESTION_CHARACTERS
-
-    @property
-    def may_ask_indirectly(self) -> bool:
-        """Whether it is short and has a question word at any place."""
-        return self.is_short and bool(places_of_question_words(self.text))
 
     @property
     def searched(self) -> str:
@@ -106,13 +114,15 @@ class Ask(msgspec.Struct, frozen=True, dict=True):  # cached properties need a d
         layout = self.layout
         if not layout.has_agent:
             return True
-        for_information = asks_for_information(self.text) or (layout.autonomous and self.kind is Kind.QUESTION)
-        return layout.ends_with_question and for_information
+        asks_about_work = layout.autonomous and (
+            self.kind is Kind.QUESTION or (self.kind is Kind.REQUEST and not self.is_marked)
+        )
+        return layout.ends_with_question and (asks_for_information(self.text) or asks_about_work)
 
     @property
     def is_searched(self) -> bool:
-        """Whether the folded part is searched for more than a few quotes: for a question, and for a request that probably needs it."""
-        return self.kind is Kind.QUESTION or (self.kind is Kind.REQUEST and self.need >= LEAST_NEED)
+        """Whether the folded part is searched for more than a few quotes: for a question, and for a request that may need it."""
+        return self.kind is Kind.QUESTION or self.needs is not Needs.NOTHING
 
     @property
     def gets_all_or_nothing(self) -> bool:
@@ -143,9 +153,12 @@ FOR_REQUEST: Final = Allowance(set_aside_tokens=1000, free_tokens=1000)
 """A trade: with 600 tokens, a tenth less is found of what a request needs at a quarter of a chat, and 3 % fewer tokens are processed in
 windows of 4,096 to 16,384. With 2,000 tokens for requests of 2 points and more, one to five points more are found at a quarter, for a
 fifth more tokens of quotes."""
-FOR_UNMARKED_REQUEST: Final = Allowance(set_aside_tokens=400, free_tokens=400)
+FOR_PERHAPS_ASKING: Final = Allowance(set_aside_tokens=400, free_tokens=400)
 """A trade: chats cost 0.4 % more for each 100 tokens by OpenAI's rule, 1.2 % more by llama.cpp's. With 300 tokens four to seven points less are found at a
 tenth of a chat, with 500 hardly more."""
+FOR_SURELY_ASKING: Final = Allowance(set_aside_tokens=2000, free_tokens=2000)
+"""A trade: with 1,000 tokens one to two points less are found at a quarter of everyday chats and of chats in applications, and these cost 2 % less by
+llama.cpp's rule. As much as for a question with a mark costs 5 % more."""
 FOR_QUESTION: Final = Allowance(set_aside_tokens=4000, free_tokens=4000, fills=True)
 """Chosen: the best 2,600 tokens of quotes have four in five of the remarks that questions about natural chats need."""
 FOR_QUESTION_WITHOUT_SUBJECT: Final = Allowance(set_aside_tokens=1600, free_tokens=1600, fills=True)
@@ -159,19 +172,54 @@ FOR_QUESTION_OF_LONG_HISTORY: Final = Allowance(set_aside_tokens=10_000, free_to
 and kept turns have little of it."""
 
 
+FOR_REQUESTS: Final = {
+    Needs.NOTHING: NOTHING,
+    Needs.PERHAPS: FOR_PERHAPS_ASKING,
+    Needs.PROBABLY: FOR_REQUEST,
+    Needs.SURELY: FOR_SURELY_ASKING,
+}
+"""The limits of the quotes for a message that is no question, by how surely it needs what is folded."""
+
+
 def ask_of(source: Source, layout: Layout) -> Ask:
     """Return what the current question asks; an empty text if there is none, or no quotes are wanted."""
     wants_quotes = layout.question and source.policy.recall_share and not source.rung.newest_only
     ask = Ask(question_text(source, layout.question) if wants_quotes else "", layout)
-    may_need = (ask.request or ask.may_ask_indirectly) and ask.kind is not Kind.QUESTION and ask.about_conversation
-    return replace(ask, need=_need(source, ask)) if may_need else ask
+    return replace(ask, needs=_needs(source, ask))
+
+
+def _needs(source: Source, ask: Ask) -> Needs:
+    """Return how surely a message needs what is folded, if it is no question.
+
+    A long message needs it *perhaps* if the clauses with question words do, by both measures.
+    """
+    if not ask.text or ask.kind is Kind.QUESTION or not names_a_subject(ask.searched):
+        return Needs.NOTHING
+    if ask.is_marked:
+        return Needs.PROBABLY if ask.about_conversation and _need(source, ask) >= LEAST_NEED else Needs.NOTHING
+    if ask.layout.has_agent and not (ask.layout.autonomous and ask.layout.ends_with_question):
+        return Needs.NOTHING
+    points = _asking(source, ask, ask.text)
+    if points >= LEAST_ASKING:
+        return Needs.SURELY if points >= SURE_ASKING else Needs.PERHAPS
+    clauses_ask = ask.request and _asking(source, ask, ask.request) >= LEAST_ASKING
+    return Needs.PERHAPS if clauses_ask and _need(source, ask) >= LEAST_NEED else Needs.NOTHING
 
 
 def _need(source: Source, ask: Ask) -> float:
-    """Return how surely a message needs what is folded."""
-    asked = ask.searched
-    pool, pinned_words = pool_of(source, ask.layout.folded), words_of_pinned(source)
+    """Return the points of a request by the subject that it names."""
+    asked, pinned_words = ask.searched, words_of_pinned(source)
+    pool = pool_of(source, ask.layout.folded)
     return pool.get_or_make(("need", asked, pinned_words), lambda: need(pool, asked, pinned_words))
+
+
+def _asking(source: Source, ask: Ask, text: str) -> float:
+    """Return the points of a text without a mark. Most texts have too few by their words alone, and the folded part need not be looked at."""
+    most = asking_by_words(text)
+    if most < LEAST_ASKING:
+        return most
+    pool = pool_of(source, ask.layout.folded)
+    return pool.get_or_make(("asking", text), lambda: asking(pool, text))
 
 
 def question_text(source: Source, indices: tuple[int, ...]) -> str:
@@ -184,12 +232,8 @@ def allowance(ask: Ask) -> Allowance:
     if ask.kind is Kind.STATEMENT:
         return NOTHING
     if ask.kind is Kind.REQUEST:
-        return _for_request(ask) if ask.about_conversation and ask.is_searched else NOTHING
+        return FOR_REQUESTS[ask.needs] if ask.about_conversation else NOTHING
     return _for_question_about_conversation(ask) if ask.about_conversation else _for_other_question(ask)
-
-
-def _for_request(ask: Ask) -> Allowance:
-    return FOR_UNMARKED_REQUEST if is_unmarked_request(ask.text) else FOR_REQUEST
 
 
 def _for_question_about_conversation(ask: Ask) -> Allowance:

@@ -8,10 +8,12 @@ import pytest
 from gateway.context.cut.layout import Layout, Question
 from gateway.context.cut.units import USER, Cut, Room, Unit
 from gateway.context.write.asked import (
-    LEAST_NEED,
+    FOR_PERHAPS_ASKING,
+    FOR_REQUESTS,
     NOTHING,
     Ask,
     Kind,
+    Needs,
     allowance,
     set_aside_tokens,
     tokens_before_digest,
@@ -24,6 +26,7 @@ ERRAND = "Could you book it for Friday?"
 WITHOUT_SUBJECT = "Shall we go on?"
 REQUEST = "Draft a mail to Sam about the boiler."
 STATEMENT = "The bus was late again."
+PHRASE = "the number of the last bus"
 
 CHAT: dict[str, Any] = {"ends_with_question": True}
 AGENT: dict[str, Any] = {**CHAT, "has_agent": True}
@@ -31,14 +34,21 @@ AUTONOMOUS: dict[str, Any] = {**AGENT, "autonomous": True}
 ROOM = 100_000
 
 
-def ask(text: str, facts: dict[str, Any], *, folded: int = 30_000, room: int = ROOM, need: float = LEAST_NEED) -> Ask:
+def ask(
+    text: str,
+    facts: dict[str, Any],
+    *,
+    folded: int = 30_000,
+    room: int = ROOM,
+    needs: Needs = Needs.NOTHING,
+) -> Ask:
     """Return what a text asks at the end of a conversation with so many folded tokens."""
     units = tuple(
         Unit(turn, USER, (turn,), cost=cost, trimmed_cost=cost, stubbed_cost=cost)
         for turn, cost in enumerate((folded, 10))
     )
     cut = Cut(first_kept=1)
-    return Ask(text, Layout(units, Room(room, 0, 0.6, None), cut, cut, (0,), (Question((1,), cut),), **facts), need)
+    return Ask(text, Layout(units, Room(room, 0, 0.6, None), cut, cut, (0,), (Question((1,), cut),), **facts), needs)
 
 
 @pytest.mark.parametrize(
@@ -62,8 +72,19 @@ def test_an_errand_in_the_form_of_a_question_is_a_request_in_a_chat_and_a_task_o
     assert ask(ERRAND, AGENT).kind is Kind.QUESTION
 
 
+@pytest.mark.parametrize("needs", Needs)
+def test_the_more_surely_a_request_needs_what_was_said_the_more_it_gets(needs: Needs) -> None:
+    assert allowance(ask(PHRASE, CHAT, needs=needs)) == FOR_REQUESTS[needs]
+
+
 def test_a_request_that_needs_nothing_has_no_allowance() -> None:
-    assert allowance(ask(REQUEST, CHAT, need=LEAST_NEED / 2)) == NOTHING
+    assert allowance(ask(REQUEST, CHAT)) == NOTHING
+
+
+def test_an_agent_that_works_on_its_own_is_asked_in_any_form_and_given_tasks_with_a_verb() -> None:
+    assert allowance(ask(PHRASE, AUTONOMOUS, needs=Needs.PERHAPS)) == FOR_PERHAPS_ASKING
+    assert allowance(ask(REQUEST, AUTONOMOUS, needs=Needs.PROBABLY)) == NOTHING
+    assert allowance(ask(PHRASE, AGENT, needs=Needs.PERHAPS)) == NOTHING
 
 
 @pytest.mark.parametrize("facts", [CHAT, AGENT, AUTONOMOUS])
@@ -94,7 +115,8 @@ def test_a_statement_has_no_allowance(facts: dict[str, Any], folded: int) -> Non
 def test_the_allowance_depends_on_what_is_asked_and_where(
     text: str, facts: dict[str, Any], folded: int, tokens: tuple[int, float]
 ) -> None:
-    allowed = allowance(ask(text, facts, folded=folded))
+    needs = Needs.PROBABLY if text == REQUEST else Needs.NOTHING
+    allowed = allowance(ask(text, facts, folded=folded, needs=needs))
 
     assert (allowed.set_aside_tokens, allowed.free_tokens) == tokens
 

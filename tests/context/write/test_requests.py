@@ -33,6 +33,31 @@ def test_an_instruction_and_a_question_in_a_story_are_quoted_for(message: str, r
 
 
 @pytest.mark.parametrize(
+    "message",
+    [
+        "my brother wants to know where the key of the boat house hangs",
+        "the place of the key, for the boat house, one line",
+        "put down for my neighbour where the boat house key is",
+        f"{STORY} {STORY[:-1]} and where was the key of the boat house {STORY}",
+    ],
+)
+def test_a_message_that_asks_without_a_mark_is_quoted_for(message: str) -> None:
+    assert "behind the oil lamp" in "".join(map(text_of, folded([*talk(70), user(message)], 1500).messages))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "my brother wants to sell the boat house to a dentist",
+        f"{STORY} I gave the key of the boat house to my brother. {STORY}",
+        "Wednesday.",
+    ],
+)
+def test_one_that_tells_something_breaks_no_cached_prefix(message: str) -> None:
+    assert quoted(folded([*talk(70), user(message)], 1500)) <= 200
+
+
+@pytest.mark.parametrize(
     "message", ["Write a haiku about winter in Tallinn.", f"{STORY} What should I cook with leeks and barley? {STORY}"]
 )
 def test_one_about_something_new_breaks_no_cached_prefix(message: str) -> None:
