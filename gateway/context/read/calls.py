@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Final
 
 from gateway.context.read.line import CALL, MOST_LINE_CHARACTERS, Line, make_line
-from gateway.context.read.records import explains_itself, parsed
+from gateway.context.read.records import DEEPEST, explains_itself, parsed
 from gateway.context.read.words import IDENT, SYMBOL, Shape, Word, Words
 
 MOST_ARGUMENT_CHARACTERS: Final = 80
@@ -21,8 +21,9 @@ _SPACES: Final = re.compile(r"\s+")
 
 
 def call_line(name: str, arguments: str, group: int, words: Words) -> Line:
-    """Return the line of a call."""
+    """Return the line of a call. Arguments that are nested too deep are read as text."""
     value = parsed(arguments)
+    value = None if _is_deep(arguments, value) else value
     if isinstance(value, dict):
         shown = _with_long_ones_cut(value) if len(arguments) > MOST_CALL_CHARACTERS else value
         written, facts = _arguments_text(shown, words), " ".join(_values(shown))
@@ -32,6 +33,17 @@ def call_line(name: str, arguments: str, group: int, words: Words) -> Line:
         # What is not shown is no known fact: a result that has it may be the only place.
         written = facts = _cut(written, MOST_LINE_CHARACTERS)
     return make_line(f"{name}({written})", CALL, words(facts), group, arguments=_naming_words(value, words))
+
+
+def _is_deep(arguments: str, value: object) -> bool:
+    """Return whether arguments have more than `DEEPEST` levels."""
+    if arguments.count("{") + arguments.count("[") <= DEEPEST:
+        return False
+    level = [value]
+    for _ in range(DEEPEST):
+        nested = [each for each in level if isinstance(each, (dict, list))]
+        level = [inner for each in nested for inner in (each.values() if isinstance(each, dict) else each)]
+    return any([isinstance(each, (dict, list)) for each in level])
 
 
 def _with_long_ones_cut(arguments: dict[str, object]) -> dict[str, object]:

@@ -57,14 +57,26 @@ def read(message: Message, memory: Memory | None = None) -> tuple[Line, ...]:
         return facts.lines
     if memory is None:
         return _read_whole(message, None)
-    content = message.get("content")
-    plain = isinstance(content, str) and "tool_calls" not in message and "function_call" not in message
-    key = ("lines", message.get("role"), content, SENT in message) if plain else ("lines", canonical(message))
+    key = _key_of(message)
+    if key is None:
+        return _read_whole(message, memory)
     found: tuple[Line, ...] | None = memory.get(key)
     if found is None:
         found = _read_whole(message, memory)
         memory.put(key, found, getsizeof(key[-1]) + bytes_of(found))
     return found
+
+
+def _key_of(message: Message) -> tuple[object, ...] | None:
+    """Return the key under which the lines of a message are cached; None for one that cannot be written: it is nested too deep, or has halves of
+    emoji."""
+    content = message.get("content")
+    if isinstance(content, str) and "tool_calls" not in message and "function_call" not in message:
+        return ("lines", message.get("role"), content, SENT in message)
+    try:
+        return ("lines", canonical(message))
+    except TypeError:
+        return None
 
 
 def bytes_of(lines: Sequence[Line]) -> int:

@@ -76,7 +76,7 @@ def _head_and_tail(every: Sequence[_Record]) -> list[_Record]:
 
 NAME_OF_OUTER: Final = "\0"
 """The key of a name that a nested record gets from its outer record. The name is already in that record, so it is no new fact."""
-_DEEPEST: Final = 40
+DEEPEST: Final = 40
 """Levels of nested JSON that are read as records. Chosen above real results, below the stack limit."""
 
 
@@ -86,7 +86,7 @@ def _flatten(value: object, label: str, name: str, depth: int, *, member: bool =
     ``name`` is the name that a record gets if none of its own values is its name. A record that is nested in a member of a list or
     table gets the name of this member: a price needs its article. ``member`` tells that the value is such a member.
     """
-    if depth > _DEEPEST:
+    if depth > DEEPEST:
         return
     if isinstance(value, Mapping):
         scalars = [(key, item) for key, item in value.items() if not isinstance(item, (dict, list))]

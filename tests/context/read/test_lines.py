@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from gateway.context.read.line import MOST_LINE_CHARACTERS, Line, LineKind
 from gateway.context.read.lines import read, skim
+from gateway.wire.memory import Memory
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False) | st.text(max_size=20),
@@ -112,6 +113,26 @@ def test_no_half_word_of_a_long_argument_is_shown() -> None:
     line = _call_line(text="identifier_of_something " * 60)
 
     assert set(line.text.removeprefix("edit(text=").removesuffix(")").split()) == {"identifier_of_something", "…"}
+
+
+@pytest.mark.parametrize("levels", [41, 300, 480, 1000])
+@pytest.mark.parametrize(("opening", "closing"), [('{"a":', "}"), ("[", "]")])
+def test_a_call_with_deep_arguments_is_read_as_text(levels: int, opening: str, closing: str) -> None:
+    """One such call made every fold of its conversation fail, so the request was sent as it came."""
+    call = {"function": {"name": "edit", "arguments": f"{opening * levels}1{closing * levels}"}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+
+    (line,) = read(message)
+
+    assert line.text.startswith(f"edit({opening}")
+    assert len(line.text) <= MOST_LINE_CHARACTERS + len("edit()") + len(" … ")
+    assert read(message, Memory()) == (line,)
+
+
+def test_a_call_that_cannot_be_written_as_json_is_read() -> None:
+    message = {"role": "assistant", "tool_calls": [{"function": {"name": "edit", "arguments": "half \ud83d"}}]}
+
+    assert read(message, Memory()) == read(message)
 
 
 @pytest.mark.parametrize("number", ["123456789012345678901234567890", "0.00001", "1.50"])
