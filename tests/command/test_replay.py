@@ -56,6 +56,14 @@ def test_a_body_is_found_in_each_kind_of_record(kind, record):
     assert {name: found[name] for name in CHAT} == CHAT
 
 
+def test_a_request_with_a_deep_call_is_replayed(tmp_path):
+    deep = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a":' * 300 + "1" + "}" * 300}}
+    called = [{"role": "assistant", "content": None, "tool_calls": [deep]}, {"role": "tool", "tool_call_id": "c", "content": "ok"}]  # fmt: skip
+    log = lines(tmp_path / "log.jsonl", {**CHAT, "messages": [CHAT["messages"][0], *called, *CHAT["messages"][1:]]})
+
+    assert replayed(str(log), "--window", WINDOW)["folded"] == 1
+
+
 @pytest.mark.parametrize(
     "line", [b"", b"no json", b"[]", b"3", b'{"messages": 3}', b'{"level": "info"}', b'{"body": "x"}', b"\xff"]
 )

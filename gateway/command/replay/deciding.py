@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from hashlib import blake2b
 from typing import NamedTuple
 
 from gateway.command.replay.logs import Batch, body_in
@@ -16,7 +15,7 @@ from gateway.serve.record import LONGEST_NAME
 from gateway.serve.request.contents import lost_by, parts_of
 from gateway.state.store import open_store
 from gateway.wire.formats import recognise
-from gateway.wire.message import Message, canonical
+from gateway.wire.message import Message
 
 
 class Decided(NamedTuple):
@@ -127,5 +126,4 @@ async def _opened(settings: Settings) -> Gateway:
 def _prefix(task: Task, messages: Sequence[Message], attempt: Attempt | None) -> tuple[tuple[bytes, int], ...]:
     draft = attempt.draft if attempt is not None else None
     costs = draft.costs if draft is not None else tuple(map(task.counter.message, messages))
-    hashes = (blake2b(canonical(message), digest_size=8).digest() for message in messages)
-    return ((b"", task.fixed), *zip(hashes, costs, strict=True))
+    return ((b"", task.fixed), *zip(map(identity.hash_of, messages), costs, strict=True))

@@ -29,13 +29,18 @@ def chain(messages: Sequence[Message], *owner: str) -> list[str]:
     running = blake2b("\n".join(owner).encode(), digest_size=HASH_BYTES, person=b"turnfold-chain")
     hashes: list[str] = []
     for message in messages:
-        # Cached per message: a growing conversation is hashed only where it is new.
-        facts = facts_of(message)
-        if facts.hash is None:
-            facts.hash = _hash_of(message)
-        running.update(facts.hash)
+        # Remembered for each message: a growing conversation is hashed only where it is new.
+        running.update(hash_of(message))
         hashes.append(running.copy().hexdigest())
     return hashes
+
+
+def hash_of(message: Message) -> bytes:
+    """Return the hash of a message's canonical form, or the remembered one."""
+    facts = facts_of(message)
+    if facts.hash is None:
+        facts.hash = _hash_of(message)
+    return facts.hash
 
 
 def name_of(caller: str, opening: str) -> str:
