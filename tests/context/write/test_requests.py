@@ -2,17 +2,43 @@
 
 import pytest
 
+from gateway.context.write.draft import Draft
 from gateway.wire.message import text_of
-from tests.context.write.test_chat_with_calls import talk
 from tests.context.write.test_folding import folded
-from tests.context.write.test_set_aside import quoted
-from tests.fakes import user
+from tests.context.write.test_set_aside import Messages, quoted
+from tests.fakes import assistant, user
 
 MOST = 1000
 """Tokens of quotes for such a message."""
 STORY = (
     "It was a long day, the bus was late again, and I sat on the stairs for an hour with the shopping and a wet coat."
 )
+PLACE = "behind the oil lamp"
+THINGS = ("oil lamp", "boat", "house", "key")
+
+
+def talk(turns: int) -> Messages:
+    """Talk about things that hang somewhere, with more facts than a digest can hold. In the middle is one whose words others have, too."""
+    messages: Messages = [{"role": "system", "content": "Be kind."}]
+    for turn in range(turns):
+        fact = f"Mara{turn} sold {turn * 37 + 11} crates of plums to Ostrander{turn} in Kilrush{turn} on 2024-03-{turn % 28 + 1:02}."
+        messages += [
+            user(f"{fact} Her {THINGS[turn % 4]} hangs behind the door."),
+            assistant(f"So Mara{turn} has {turn * 37 + 11} fewer."),
+        ]
+    messages[turns | 1] = user(f"so yes, it hangs {PLACE}, the key of the boat house")
+    return messages
+
+
+def says_place(draft: Draft) -> bool:
+    """Return whether the fact is in what is sent."""
+    return PLACE in "".join(map(text_of, draft.messages))
+
+
+@pytest.mark.parametrize("room", [800, 1500, 3000])
+def test_the_digest_of_this_talk_does_not_have_the_fact(room: int) -> None:
+    """Else the tests below would prove nothing."""
+    assert not says_place(folded([*talk(70), user("Wednesday.")], room))
 
 
 @pytest.mark.parametrize(
@@ -27,7 +53,7 @@ STORY = (
 def test_an_instruction_and_a_question_in_a_story_are_quoted_for(message: str, room: int) -> None:
     draft = folded([*talk(70), user(message)], room)
 
-    assert "behind the oil lamp" in "".join(map(text_of, draft.messages))
+    assert says_place(draft)
     assert quoted(draft) <= MOST + 60
     assert draft.cost <= room
 
@@ -37,12 +63,12 @@ def test_an_instruction_and_a_question_in_a_story_are_quoted_for(message: str, r
     [
         "my brother wants to know where the key of the boat house hangs",
         "the place of the key, for the boat house, one line",
-        "put down for my neighbour where the boat house key is",
+        "on the form goes where my neighbour finds the key of the boat house",
         f"{STORY} {STORY[:-1]} and where was the key of the boat house {STORY}",
     ],
 )
 def test_a_message_that_asks_without_a_mark_is_quoted_for(message: str) -> None:
-    assert "behind the oil lamp" in "".join(map(text_of, folded([*talk(70), user(message)], 1500).messages))
+    assert says_place(folded([*talk(70), user(message)], 1500))
 
 
 @pytest.mark.parametrize(
