@@ -21,13 +21,16 @@ def looked_up(number: int) -> Messages:
     ]
 
 
+THINGS = ("oil lamp", "boat", "house", "key")
+
+
 def talk(turns: int) -> Messages:
-    """Talk with more facts than a digest can hold, and in the middle of it one that nothing marks."""
+    """Talk about things that hang somewhere, with more facts than a digest can hold. In the middle is one whose words others have, too."""
     messages: Messages = [{"role": "system", "content": "Be kind."}]
     for turn in range(turns):
         fact = f"Mara{turn} sold {turn * 37 + 11} crates of plums to Ostrander{turn} in Kilrush{turn} on 2024-03-{turn % 28 + 1:02}."
         messages += [
-            user(f"{fact} It rained again, and we sat for a while."),
+            user(f"{fact} Her {THINGS[turn % 4]} hangs behind the door."),
             assistant(f"So Mara{turn} has {turn * 37 + 11} fewer."),
         ]
     messages[turns | 1] = user("so yes, it hangs behind the oil lamp, the key of the boat house")

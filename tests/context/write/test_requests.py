@@ -4,9 +4,10 @@ import pytest
 
 from gateway.context.write.draft import Draft
 from gateway.wire.message import text_of
+from tests.context.write.test_chat_with_calls import talk
 from tests.context.write.test_folding import folded
-from tests.context.write.test_set_aside import Messages, quoted
-from tests.fakes import assistant, user
+from tests.context.write.test_set_aside import quoted
+from tests.fakes import user
 
 MOST = 1000
 """Tokens of quotes for such a message."""
@@ -14,20 +15,6 @@ STORY = (
     "It was a long day, the bus was late again, and I sat on the stairs for an hour with the shopping and a wet coat."
 )
 PLACE = "behind the oil lamp"
-THINGS = ("oil lamp", "boat", "house", "key")
-
-
-def talk(turns: int) -> Messages:
-    """Talk about things that hang somewhere, with more facts than a digest can hold. In the middle is one whose words others have, too."""
-    messages: Messages = [{"role": "system", "content": "Be kind."}]
-    for turn in range(turns):
-        fact = f"Mara{turn} sold {turn * 37 + 11} crates of plums to Ostrander{turn} in Kilrush{turn} on 2024-03-{turn % 28 + 1:02}."
-        messages += [
-            user(f"{fact} Her {THINGS[turn % 4]} hangs behind the door."),
-            assistant(f"So Mara{turn} has {turn * 37 + 11} fewer."),
-        ]
-    messages[turns | 1] = user(f"so yes, it hangs {PLACE}, the key of the boat house")
-    return messages
 
 
 def says_place(draft: Draft) -> bool:
