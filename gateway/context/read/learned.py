@@ -1,11 +1,12 @@
 """Learned points of a text: how much its words and pairs of words sound like a standing wish, a revocation, or a request.
 
-The weights were learned from sentences written for it, in 37 languages, those of requests in 17 (`python -m benchmarks.recall.learn`). The points of wishes and
+The weights were learned from sentences written for it, in 37 languages, those of requests in 24 (`python -m benchmarks.recall.learn`). The points of wishes and
 revocations are added to those of the classes of words in `wishes`, and were learned as such an addition.
 """
 
 import pkgutil
 import re
+import sys
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -60,13 +61,12 @@ def read(text: str) -> dict[Feature, complex]:
     part. So one sum adds both.
     """
     weights: dict[Feature, complex] = {}
-    known: dict[str, str] = {}
     for row in text.splitlines():
         wish, revocation, those = row.split("\t")
         both = complex(int(wish), int(revocation))
         for feature in those.split("|"):
             # One object for each word, and one for the weights of a row: 1.2 MB less.
-            one, other = [known.setdefault(word, word) for word in feature.partition(" ")[::2]]
+            one, other = [sys.intern(word) for word in feature.partition(" ")[::2]]
             weights[(one, other) if other else one] = both
     return weights
 
@@ -77,8 +77,8 @@ def _file(name: str) -> str:
 
 WEIGHTS: Final = read(_file("learned.txt"))
 """The two weights of each feature. They are read once, with the module."""
-REQUEST_WEIGHTS: Final = {feature: weight.real for feature, weight in read(_file("learned_requests.txt")).items()}
-"""Each feature with its weight for requests, in tenths."""
+REQUEST_WEIGHTS: Final = read(_file("learned_requests.txt"))
+"""Each feature with its weight for requests, in tenths, as the real part."""
 
 
 def points_of(sentence: str) -> SentencePoints:
@@ -89,4 +89,4 @@ def points_of(sentence: str) -> SentencePoints:
 
 def request_points(message: str) -> float:
     """Return how much a message sounds like a request for something that was said, by its last `MOST_CHARACTERS`: a logarithm of odds."""
-    return sum(filter(None, map(REQUEST_WEIGHTS.get, features(message[-MOST_CHARACTERS:]))), 0.0) / TENTHS
+    return sum(filter(None, map(REQUEST_WEIGHTS.get, features(message[-MOST_CHARACTERS:]))), 0j).real / TENTHS
