@@ -33,20 +33,20 @@ USER_FACTOR: Final = 1.8
 often, the sentences of the assistant have it, too. They say what it found or did; its calls and their results only contain the words."""
 NARRATOR_FACTOR: Final = 1.4
 """Factor for the assistant's messages where it is the assistant who tells, as in a game. Chosen on two games, with 1 and 1.8."""
-ASKING_BIAS: Final = -5.32
+ASKING_BIAS: Final = -4.71
 """Points of any message without a question mark, as a logarithm of the odds that it asks for something that was said (`asking`). These weights are
 fitted by `python -m benchmarks.recall.asking`."""
 ASKING_WORDING: Final = 0.45
 """The same for each learned point of its wording (`learned.request_points`)."""
-ASKING_SMALL: Final = 1.35
+ASKING_SMALL: Final = 1.15
 """The same for each factor of *e* by which it is larger, up to `ASKING_SMALL_CHARACTERS`: very short messages are answers."""
-ASKING_LARGE: Final = -3.58
+ASKING_LARGE: Final = -3.56
 """The same beyond `ASKING_SMALL_CHARACTERS`: long messages tell."""
 ASKING_SMALL_CHARACTERS: Final = 60
 """Characters: the length of a question."""
-ASKING_QUESTION_WORD: Final = 2.73
+ASKING_QUESTION_WORD: Final = 2.86
 """The same for a question word at any place of a short message."""
-ASKING_UNKNOWN: Final = -3.52
+ASKING_UNKNOWN: Final = -2.84
 """The same if the folded part has none of its words; a share of it if it has some. News has words that were never said."""
 QUOTE_SHARE_WITHOUT_QUESTION: Final = 0.5
 """Share of the tokens of quotes that the quotes of a message without a question may take."""

@@ -29,7 +29,7 @@ QUESTION_CHARACTERS: Final = 4000
 LEAST_NEED: Final = 0.8
 """Points of a request from which it gets quotes (see `choose.need`). Chosen on six chats: 35 of 36 instructions that need the folded part have
 as many, and a third of those that do not."""
-LEAST_ASKING: Final = -1.5
+LEAST_ASKING: Final = -1.75
 """Points of any other message from which it gets a few quotes (see `choose.asking`). A trade: with -2 one more of a hundred questions is found at a
 tenth of everyday chats, and chats cost 2 % more by llama.cpp's rule."""
 SURE_ASKING: Final = 0.0
@@ -157,8 +157,8 @@ FOR_PERHAPS_ASKING: Final = Allowance(set_aside_tokens=400, free_tokens=400)
 """A trade: chats cost 0.4 % more for each 100 tokens by OpenAI's rule, 1.2 % more by llama.cpp's. With 300 tokens four to seven points less are found at a
 tenth of a chat, with 500 hardly more."""
 FOR_SURELY_ASKING: Final = Allowance(set_aside_tokens=2000, free_tokens=2000)
-"""A trade: with 1,000 tokens one to two points less are found at a quarter of everyday chats and of chats in applications, and these cost 2 % less by
-llama.cpp's rule. As much as for a question with a mark costs 5 % more."""
+"""A trade: with 1,000 tokens one to two points less are found at a quarter of everyday chats and of chats in applications, and chats cost 3 % less by
+llama.cpp's rule."""
 FOR_QUESTION: Final = Allowance(set_aside_tokens=4000, free_tokens=4000, fills=True)
 """Chosen: the best 2,600 tokens of quotes have four in five of the remarks that questions about natural chats need."""
 FOR_QUESTION_WITHOUT_SUBJECT: Final = Allowance(set_aside_tokens=1600, free_tokens=1600, fills=True)
