@@ -11,7 +11,7 @@ how many others, the points reach each limit.
 """
 
 from collections.abc import Iterator, Sequence
-from math import exp, log
+from math import exp
 from typing import Any, Final, NamedTuple
 
 from benchmarks.recall.__main__ import load_if_present
@@ -22,10 +22,9 @@ from gateway.context.read.as_said import as_said, said_in
 from gateway.context.read.instructions import is_unmarked_request
 from gateway.context.read.learned import request_points
 from gateway.context.read.line import MessageLines
-from gateway.context.read.questions import is_question, size
+from gateway.context.read.questions import is_question
 from gateway.context.read.spoken import spoken
 from gateway.context.weigh.line_pool import LinePool
-from gateway.context.weights import ASKING_SMALL_CHARACTERS
 from gateway.context.write.asked import LEAST_ASKING, SURE_ASKING
 from gateway.wire.message import Message
 
@@ -98,12 +97,10 @@ def _example(request: Sequence[Message], *, asks: bool) -> Iterator[Example]:
 
 def signs_of(pool: LinePool, text: str) -> tuple[float, ...]:
     """Return the signs by which `asking` gives points."""
-    characters, small = log(max(size(text), 1)), log(ASKING_SMALL_CHARACTERS)
     return (
         request_points(text),
-        min(characters, small),
-        max(characters - small, 0.0),
-        float(asking.has_question_word(text)),
+        *asking.sizes(text),
+        float(asking.is_short_with_question_word(text)),
         asking.unknown_share(pool, text),
     )
 

@@ -241,20 +241,21 @@ def pair_accuracy(wanted: Sequence[float], others: Sequence[float]) -> float:
     return wins / max(len(wanted) * len(others), 1)
 
 
+def accuracy(part: Sequence[Sentence], score: Callable[[str], float], signs: str) -> float:
+    """Return the accuracy of a score on sentences; those whose label is one of the signs should have more."""
+    scored = [(score(one.text), one.sign in signs) for one in part]
+    return pair_accuracy(
+        [value for value, is_one in scored if is_one], [value for value, is_one in scored if not is_one]
+    )
+
+
 def accuracies(left_out: Sequence[Sentence], models: tuple[Model, Model]) -> tuple[float, float, float]:
     """Return three accuracies on left-out sentences: wishes by cues alone, wishes by cues and model, revocations by both."""
-
-    def accuracy(score: Callable[[str], float], signs: str) -> float:
-        scored = [(score(one.text), one.sign in signs) for one in left_out]
-        return pair_accuracy(
-            [value for value, is_one in scored if is_one], [value for value, is_one in scored if not is_one]
-        )
-
     wish, revocation = models
     return (
-        accuracy(wish_cue_points, "+~"),
-        accuracy(lambda text: total_points(wish, wish_cue_points, text), "+~"),
-        accuracy(lambda text: total_points(revocation, revocation_cue_points, text), "~"),
+        accuracy(left_out, wish_cue_points, "+~"),
+        accuracy(left_out, lambda text: total_points(wish, wish_cue_points, text), "+~"),
+        accuracy(left_out, lambda text: total_points(revocation, revocation_cue_points, text), "~"),
     )
 
 
@@ -287,10 +288,7 @@ def report_requests(requests: Sequence[Sentence]) -> None:
 
 def request_accuracy(model: Model, part: Sequence[Sentence]) -> float:
     """Return the accuracy of the model of requests on messages."""
-    scored = [(total_points(model, no_cue_points, one.text), one.sign == "+") for one in part]
-    return pair_accuracy(
-        [value for value, is_one in scored if is_one], [value for value, is_one in scored if not is_one]
-    )
+    return accuracy(part, lambda text: total_points(model, no_cue_points, text), "+")
 
 
 def report(given: Sequence[Sentence], changes: Sequence[Sentence], of_customers: Sequence[str]) -> None:

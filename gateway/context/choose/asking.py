@@ -6,6 +6,7 @@ words sound like a request, one of them is a question word, the message is short
 
 from math import log
 
+from gateway.context.choose.need import spellings_of
 from gateway.context.choose.salience import salience
 from gateway.context.read.learned import request_points
 from gateway.context.read.question_words import places_of_question_words
@@ -30,18 +31,23 @@ def asking(pool: LinePool, message: str) -> float:
 
 def asking_by_words(message: str) -> float:
     """Return the most points that a message can have, whatever was said."""
-    characters = log(max(size(message), 1))
-    small = log(ASKING_SMALL_CHARACTERS)
+    small, large = sizes(message)
     return (
         ASKING_BIAS
         + ASKING_WORDING * request_points(message)
-        + ASKING_SMALL * min(characters, small)
-        + ASKING_LARGE * max(characters - small, 0.0)
-        + (ASKING_QUESTION_WORD if has_question_word(message) else 0.0)
+        + ASKING_SMALL * small
+        + ASKING_LARGE * large
+        + (ASKING_QUESTION_WORD if is_short_with_question_word(message) else 0.0)
     )
 
 
-def has_question_word(message: str) -> bool:
+def sizes(message: str) -> tuple[float, float]:
+    """Return the logarithm of a message's size up to `ASKING_SMALL_CHARACTERS`, and what is beyond."""
+    characters, most = log(max(size(message), 1)), log(ASKING_SMALL_CHARACTERS)
+    return min(characters, most), max(characters - most, 0.0)
+
+
+def is_short_with_question_word(message: str) -> bool:
     """Return whether a message is short and has a question word at any place."""
     return len(message) <= SHORT_QUESTION_CHARACTERS and bool(places_of_question_words(message))
 
@@ -50,5 +56,5 @@ def unknown_share(pool: LinePool, message: str) -> float:
     """Return the share of a message's words, by what they say, that the folded part does not have."""
     saliences = {word.key: salience(word.key) for word in words(message)}
     total = sum(saliences.values())
-    unknown = [each for key, each in saliences.items() if not pool.spellings.get(key) and not pool.family_of(key)]
+    unknown = [each for key, each in saliences.items() if not spellings_of(pool, key)]
     return sum(unknown) / total if total else 1.0

@@ -62,9 +62,9 @@ class Greedy:
         self.bounds = self.worth.bounds if for_quotes is None else _bounds_for_quotes(pool, for_quotes)
         """By position the upper bound of a line's worth per token. The worth is computed again before the line is taken."""
         self.strongest: dict[int, list[int]] = {}
-        """By message of a result with records the lines with the highest bounds, from which its bundle is made."""
+        """For each result with records the lines with the highest bounds, from which its bundle is made."""
         self.best_lines: dict[int, list[tuple[float, int]]] = {}
-        """By any other message that is not open the heap of its lines that may be worth something, as in ``heap``."""
+        """For any other message that is not open, the heap of its lines that may be worth something; its entries are those of ``heap``."""
         self.bundles: dict[int, tuple[int, _Bundle]] = {}
         """By message its best bundle, behind the number of lines that were chosen when it was computed."""
         bound_of_call = {message: self._bound_of_call(message) for message in pool.call_of_result}

@@ -59,7 +59,7 @@ class MessageWords:
         self._pool = pool
         self._pinned_words = pinned_words
         in_order = sorted(keys, key=pool.spellings.__contains__)
-        key_of = {word: key for key in in_order for word in _spellings(pool, key)}
+        key_of = {word: key for key in in_order for word in spellings_of(pool, key)}
         self._keys_of_messages = [{key_of[word] for word in said & key_of.keys()} for said in pool.words_of.values()]
         self._counts = Counter(chain.from_iterable(self._keys_of_messages))
         """By word the number of messages that have it."""
@@ -79,7 +79,7 @@ class MessageWords:
         return max([sum([self.worth[key] for key in sorted(keys)]) for keys in self._keys_of_messages], default=0.0)
 
 
-def _spellings(pool: LinePool, key: str) -> list[Word]:
+def spellings_of(pool: LinePool, key: str) -> list[Word]:
     """Return the words of the folded part that spell a word; if there are none, those that begin like it."""
     same = pool.spellings.get(key)
     return list(same) if same else [word for other in pool.family_of(key) for word in pool.spellings[other]]

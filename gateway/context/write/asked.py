@@ -86,7 +86,7 @@ class Ask(msgspec.Struct, frozen=True, dict=True):  # cached properties need a d
     @cached_property
     def is_marked(self) -> bool:
         """Whether it asks with a question mark, or instructs with a verb."""
-        return bool(self.request) and not is_unmarked_request(self.text)
+        return not is_unmarked_request(self.text)
 
     @cached_property
     def request(self) -> str:
