@@ -88,6 +88,8 @@ class Target(msgspec.Struct, eq=False, dict=True):  # cached properties need a d
     """Time limits until the head of an answer arrives; after that `Patience` watches."""
     patience_s: float
     tls: ssl.SSLContext | bool = True
+    key_headers: tuple[istr, ...] = ()
+    """Headers in which the provider reads a key."""
     credentials: frozenset[str] = frozenset()
     """Client headers that the configured key replaces, in lower case; empty when the client's own are forwarded."""
 
@@ -104,7 +106,7 @@ class Target(msgspec.Struct, eq=False, dict=True):  # cached properties need a d
         """The URLs of calls so far."""
         return {}
 
-    @property
+    @cached_property
     def vendor(self) -> bool:
         """Whether this is a service with fixed model names; a self-hosted server may call any model ``gpt-4o``."""
         return self.provider.name in VENDORS and not _is_local(self.endpoint.base_url)
@@ -170,6 +172,7 @@ def target(upstream: Upstream) -> Target:
         tls=context_for(upstream),
         model_in_url=len({provider.locate(endpoint, "/completions", "", model) for model in ("a", "b")}) > 1,
         proxy=proxy_for(upstream.base_url),
+        key_headers=tuple(map(istr, provider.credential_headers)),
         credentials=frozenset(name.lower() for name in provider.credential_headers),
     )
 

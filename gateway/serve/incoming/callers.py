@@ -63,4 +63,4 @@ def _credentials(target: Target, headers: CIMultiDict[str]) -> list[str]:
     """Return the client key of the caller, where the gateway asks for one; else its credentials as this upstream reads them."""
     if CALLER in headers:
         return [headers[CALLER]]
-    return [headers[name] for name in target.provider.credential_headers if name in headers]
+    return [headers[name] for name in target.key_headers if name in headers]

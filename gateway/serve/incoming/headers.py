@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Final
 
 from aiohttp import hdrs
-from multidict import CIMultiDict, CIMultiDictProxy
+from multidict import CIMultiDict, CIMultiDictProxy, istr
 
 # RFC 9110 section 7.6.1, and those that describe one connection's framing.
 HOP_BY_HOP: Final = frozenset(
@@ -23,6 +23,15 @@ HOP_BY_HOP: Final = frozenset(
 )
 _NOT_FORWARDED: Final = HOP_BY_HOP | {"host", "content-length", "expect"}
 OURS: Final = "x-turnfold-"
+REQUEST_ID: Final = istr("x-turnfold-request-id")
+ACTION: Final = istr("x-turnfold-action")
+WHY: Final = istr("x-turnfold-why")
+WINDOW: Final = istr("x-turnfold-window")
+TOKENS_BEFORE: Final = istr("x-turnfold-tokens-before")
+TOKENS_AFTER: Final = istr("x-turnfold-tokens-after")
+TURNS_FOLDED: Final = istr("x-turnfold-turns-folded")
+ATTEMPTS: Final = istr("x-turnfold-attempts")
+WARNING: Final = istr("x-turnfold-warning")
 KEPT: Final = 64
 """Lists of header names for which it is remembered which end here, a number. A client sends the same list each time; 8 MB if
 clients invent as many as they can."""

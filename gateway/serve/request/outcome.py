@@ -11,6 +11,7 @@ from gateway.context.life.attempt import Attempt
 from gateway.context.life.states import Answered, State, TooLarge, Unreachable, Visit
 from gateway.context.life.task import Task
 from gateway.observe.exchange import Action, Call, Exchange, Why
+from gateway.serve.incoming import headers as ours
 from gateway.serve.incoming.errors import OUR_FAULT
 from gateway.serve.record import LONGEST_NAME, name_of
 from gateway.serve.request.contents import AttemptContents, contents_of
@@ -105,22 +106,18 @@ def of(state: State) -> Outcome:
 def headers(outcome: Outcome, request_id: str, warning: str = "") -> dict[str, str]:
     """Return the response headers that say what the gateway did; numbers are tokens."""
     state, visit, shown, task = outcome.state, outcome.visit, outcome.shown, outcome.task
-    found = {
-        "x-turnfold-request-id": request_id,
-        "x-turnfold-action": outcome.action,
-        "x-turnfold-why": outcome.why,
-    }
+    found: dict[str, str] = {ours.REQUEST_ID: request_id, ours.ACTION: outcome.action, ours.WHY: outcome.why}
     if visit is not None:
-        found["x-turnfold-window"] = str(outcome.window)
+        found[ours.WINDOW] = str(outcome.window)
         if task is not None:
-            found["x-turnfold-tokens-before"] = str(task.prompt)
-            found["x-turnfold-tokens-after"] = str(shown.prompt if shown else None)
+            found[ours.TOKENS_BEFORE] = str(task.prompt)
+            found[ours.TOKENS_AFTER] = str(shown.prompt if shown else None)
         elif outcome.bounded:
-            found["x-turnfold-tokens-before"] = found["x-turnfold-tokens-after"] = f"<={len(state.life.request.raw)}"
-    found["x-turnfold-turns-folded"] = str(shown.turns_folded if shown else 0)
-    found["x-turnfold-attempts"] = str(state.life.calls)
+            found[ours.TOKENS_BEFORE] = found[ours.TOKENS_AFTER] = f"<={len(state.life.request.raw)}"
+    found[ours.TURNS_FOLDED] = str(shown.turns_folded if shown else 0)
+    found[ours.ATTEMPTS] = str(state.life.calls)
     if warnings := _warnings(outcome, warning):
-        found["x-turnfold-warning"] = warnings
+        found[ours.WARNING] = warnings
     return found
 
 
