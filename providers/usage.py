@@ -32,9 +32,9 @@ _bill: Final = msgspec.json.Decoder(_Bill | None).decode
 def read_usage(body: bytes) -> Usage | None:
     """Return the usage in a body or in an event's data; None when it has no usable one.
 
-    Most events of a stream have none, so the bytes are searched before anything is parsed.
+    Most events of a stream have none, so the bytes are searched before anything is parsed: from the end, where usage mostly is.
     """
-    if b'"usage"' not in body:
+    if body.rfind(b'"usage"') < 0:
         return None
     try:
         answer = _answer(body)

@@ -23,16 +23,19 @@ OTHER_KEYS: Final = "(others)"
 """The label under which all further keys are counted; no key can have this name."""
 Labels = tuple[str, ...]
 
-_kind_of: Final = attrgetter(
-    "upstream", "entry", "action", "status", "mode", "attempts", "refusals", "error", "why", "warning"
-)
-"""The fields that decide under which labels an exchange is counted."""
 _BILLED: Final = tuple((kind, attrgetter(f"{kind}_tokens")) for kind in ("prompt", "completion", "cached", "written"))
 _TIMES: Final = (
     ("decision_seconds", attrgetter("decided_s")),
     ("first_byte_seconds", attrgetter("first_byte_s")),
     ("request_seconds", attrgetter("total_s")),
 )
+
+
+def _kind_of(one: Exchange) -> tuple[Any, ...]:
+    """Return the fields that decide under which labels an exchange is counted. Half of the cost of `attrgetter`."""
+    return (
+        one.upstream, one.entry, one.action, one.status, one.mode, one.attempts, one.refusals, one.error, one.why, one.warning,
+    )  # fmt: skip
 
 
 class Gauge(NamedTuple):

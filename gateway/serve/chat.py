@@ -75,9 +75,10 @@ async def _drive(served: ServedRequest, received: Received, times: Times) -> web
     """Drive a request from state to state: do the work of its state, and look up the next one, until a final state. Then end it."""
     state: State = received
     try:
+        is_slow = _advances_slowly(served, received.life.request)
         while (work := WORK.get(type(state))) is not None:
             event = await work(served, state)
-            state = await _next_state(served, state, event)
+            state = await _advance_in_pool(served, state, event) if is_slow else _advance(served, state, event)
             close_others(served, state)
             if not times.decided and type(state) is Ready:
                 times.decided = time.perf_counter()
@@ -85,8 +86,10 @@ async def _drive(served: ServedRequest, received: Received, times: Times) -> web
         times.first_byte = time.perf_counter()
         served.delivery = Delivery(finish.status_of(ended), CLIENT_GONE)
         response, served.delivery = await _end(served, ended)
-        if isinstance(state, Answered):
-            served.delivery = await learn.learn_after_delivery(served, state)
+        if isinstance(state, Answered) and state.good:
+            learn.consider_summary(served, state)
+            if not state.reply.handle.complete:  # else it was learned from before it was sent
+                served.delivery = await learn.learn_after_delivery(served, state)
         return response
     except (asyncio.CancelledError, ConnectionResetError):
         raise  # the client left, as `served.delivery` says
@@ -101,12 +104,13 @@ async def _drive(served: ServedRequest, received: Received, times: Times) -> web
             texts.keep(served, state)
 
 
-async def _next_state(served: ServedRequest, state: State, event: Event) -> State:
-    """Return the state that follows. If it writes the name of another model into a large body, this is done in the pool."""
-    conversation = state.life.request
-    size_bytes = len(conversation.raw)
-    if size_bytes < LARGE or served.route.name == conversation.model:
-        return _advance(served, state, event)
+def _advances_slowly(served: ServedRequest, request: Conversation) -> bool:
+    """Return whether the next state may take long: it writes the name of another model into a large body."""
+    return len(request.raw) >= LARGE and served.route.name != request.model
+
+
+async def _advance_in_pool(served: ServedRequest, state: State, event: Event) -> State:
+    size_bytes = len(state.life.request.raw)
     return await served.gateway.pool.run(partial(_advance, served, state, event), size_bytes=size_bytes)
 
 
@@ -132,18 +136,22 @@ async def _parse(
         return None
 
 
-async def _end(served: ServedRequest, state: Ended) -> tuple[web.StreamResponse, Delivery]:
+def _end(served: ServedRequest, state: Ended) -> Awaitable[tuple[web.StreamResponse, Delivery]]:
     """Give the client its answer."""
     match state:
         case Answered():
-            return await finish.forward_answer(served, state)
+            return finish.forward_answer(served, state)
         case TooLarge():
-            return await finish.refuse_too_large(served, state)
+            return finish.refuse_too_large(served, state)
         case Unreachable():
             return finish.report_unreachable(served, state)
         case PassedThrough():
-            response = await forward(served.gateway, served.request, served.raw)
-            records.of(served.request).why = "failed"
-            return response, Delivery(response.status)
+            return _pass_through(served)
         case _:
             assert_never(state)
+
+
+async def _pass_through(served: ServedRequest) -> tuple[web.StreamResponse, Delivery]:
+    response = await forward(served.gateway, served.request, served.raw)
+    records.of(served.request).why = "failed"
+    return response, Delivery(response.status)

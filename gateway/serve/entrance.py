@@ -22,7 +22,7 @@ from gateway.serve.gateway import Gateway
 from gateway.serve.incoming import errors
 from gateway.serve.incoming.addresses import Proxies, peer_of
 from gateway.serve.incoming.body import too_large
-from gateway.serve.incoming.connection import malformed
+from gateway.serve.incoming.connection import Connection, malformed
 from gateway.serve.incoming.guard import (
     Guard,
     check_hops,
@@ -68,11 +68,15 @@ class Entrance(msgspec.Struct, frozen=True):
 async def handle(gateway: Gateway, request: web.BaseRequest, entrance: Entrance) -> web.StreamResponse:
     """Serve one request on the client port. Every failure becomes an error in the API's shape, and every request leaves
     a record."""
-    client = entrance.proxies.client(peer_of(request), request.headers)
+    client = entrance.proxies.client(_peer_of(request), request.headers)
     arrival = arrivals.arrive(request, client, address_below(request.rel_url.raw_path, entrance.base_path))
     record = records.open_record(request, arrival)
     try:
-        response = await _check_and_serve(gateway, request, entrance, arrival)
+        checked = _check(gateway, request, entrance, arrival)
+        if arrival.shared and _is_preflight(checked):
+            response: web.StreamResponse = _answer_preflight(checked)
+        else:
+            response = await _route(gateway, checked)
         record.complete(response)
         return response
     except errors.ClientError as error:
@@ -91,6 +95,12 @@ async def handle(gateway: Gateway, request: web.BaseRequest, entrance: Entrance)
         return refuse(gateway, request, record, errors.OUR_FAULT, "failed")
     finally:
         record.close(gateway, request)
+
+
+def _peer_of(request: web.BaseRequest) -> str:
+    """Return the address at the other end of a request's connection. Our own connections know it."""
+    protocol = request.protocol
+    return protocol.peer if isinstance(protocol, Connection) else peer_of(request.transport)
 
 
 def refuse(
@@ -116,10 +126,8 @@ def _error_format(request: web.BaseRequest) -> Format:
     return MESSAGES if found is CHAT and "anthropic-version" in request.headers else found
 
 
-async def _check_and_serve(
-    gateway: Gateway, request: web.BaseRequest, entrance: Entrance, arrival: Arrival
-) -> web.StreamResponse:
-    """Serve a request that passes the guard. Raises ClientError for any other."""
+def _check(gateway: Gateway, request: web.BaseRequest, entrance: Entrance, arrival: Arrival) -> web.BaseRequest:
+    """Return a request that passes the guard, with its path in the API. Raises ClientError for any other."""
     check_version(request.version)
     check_host(request.headers, arrival.path)
     origin = entrance.guard.check(request.raw_path, request.headers)
@@ -128,15 +136,20 @@ async def _check_and_serve(
     arrival.shared = shared_with(origin) if origin else {}
     if not arrival.path:
         raise _not_found(request, entrance.base_path)
-    request = with_path(request, arrival.path)
-    if not origin:
-        return await _route(gateway, request)
-    if request.method == "OPTIONS" and hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers:
-        record = records.of(request)
-        record.why = "own"
-        record.set_outcome(204)
-        return web.Response(status=204, headers=preflight(origin, request.headers))
-    return await _route(gateway, request)
+    return with_path(request, arrival.path)
+
+
+def _is_preflight(request: web.BaseRequest) -> bool:
+    """Return whether a browser asks what a page of another origin may send."""
+    return request.method == "OPTIONS" and hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers
+
+
+def _answer_preflight(request: web.BaseRequest) -> web.Response:
+    """Answer a preflight request of a page whose origin passed the guard."""
+    record = records.of(request)
+    record.why = "own"
+    record.set_outcome(204)
+    return web.Response(status=204, headers=preflight(request.headers[hdrs.ORIGIN], request.headers))
 
 
 async def _route(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
@@ -152,9 +165,8 @@ async def _route(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespon
         if websocket.wants_websocket(request):
             return await websocket.connect(gateway, request)
         format = format_of(path) if request.method == "POST" else None
-        if format is not None and (announced := request.content_length or 0) > limits.max_body:
-            raise too_large(limits.max_body, announced)
-        _send_continue(request)
+        if hdrs.EXPECT in request.headers:
+            _send_continue(request, limits.max_body if format is not None else None)
         if format is not None:
             return await chat(gateway, request, format)
         if request.method == "POST" and (endpoint := FALLBACK_ENDPOINTS.get(path)) is not None:
@@ -191,7 +203,11 @@ def _not_found(request: web.BaseRequest, base_path: str) -> errors.ClientError:
     return errors.ClientError(404, f"Nothing is served at {request.method} {path}; {hint}.", code="not_found")
 
 
-def _send_continue(request: web.BaseRequest) -> None:
-    """Tell a client that waits before sending its body to continue (curl waits from 1 MB)."""
-    if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue" and request.transport is not None:
+def _send_continue(request: web.BaseRequest, longest: int | None) -> None:
+    """Tell a client that waits before sending its body to continue (curl waits from 1 MB). Raises ClientError for a body of
+    more than ``longest`` bytes: it need not be sent."""
+    announced = request.content_length or 0
+    if longest is not None and announced > longest:
+        raise too_large(longest, announced)
+    if request.headers[hdrs.EXPECT].lower() == "100-continue" and request.transport is not None:
         request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")

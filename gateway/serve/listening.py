@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
 import aiohttp
@@ -52,7 +53,7 @@ def client_runner(gateway: Gateway, settings: Settings) -> web.BaseRunner:
 def _handler(gateway: Gateway, entrance: Entrance) -> Handler:
     tracing = gateway.tracing
     if tracing is None:
-        return lambda request: handle(gateway, request, entrance)
+        return partial(handle, gateway, entrance=entrance)
 
     async def handle_traced(request: web.BaseRequest) -> web.StreamResponse:
         path = address_below(request.rel_url.raw_path, entrance.base_path).path

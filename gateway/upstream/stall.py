@@ -32,16 +32,16 @@ class Patience:
         self._busy = busy
         self._silences: dict[UpstreamConnection, Silence] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._pause_s = LONGEST_CHECK_S
+        self._shortest_s = 0.0
+        """The time limit for which the timer was started."""
 
     def watch(self, patience_s: float) -> None:
         """Start to check, or check more often for a shorter time limit. Called with the time limit of each request."""
-        pause_s = _pause_s(patience_s)
-        if self._timer is not None and pause_s >= self._pause_s:
+        if self._timer is not None and patience_s >= self._shortest_s:
             return
         self.close()
-        self._pause_s = pause_s
-        self._timer = asyncio.get_running_loop().call_later(pause_s, self._tick)
+        self._shortest_s = patience_s
+        self._timer = asyncio.get_running_loop().call_later(_pause_s(patience_s), self._tick)
 
     def close(self) -> None:
         """Stop checking."""

@@ -90,6 +90,12 @@ class Answer(msgspec.Struct, eq=False):
         value = self.response.headers.get(hdrs.RETRY_AFTER, "").strip()
         return float(value) if re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,9})?", value) else None
 
+    def hold_whole(self) -> bool:
+        """Hold the whole answer if it has arrived, and return whether it has."""
+        if self.response.complete:
+            self.held, self.complete = self.response.take(), True
+        return self.complete
+
     def __enter__(self) -> Self:
         return self
 
@@ -117,7 +123,8 @@ async def peek(target: Target, response: Response, format: Format, failed: Faile
         elif answer.is_stream:
             await _hold_preamble(answer, failed)
         elif response.status == 200:
-            await _hold(answer, LONGEST_HELD)
+            if not answer.hold_whole():
+                await _hold(answer, LONGEST_HELD)
             answer.text = readable(response, answer.held)
             if answer.complete:
                 answer.refusal = _refusal(answer, answer.text, failed)
@@ -144,9 +151,6 @@ def _refusal(answer: Answer, said: bytes, failed: Failed) -> Refusal | None:
 async def _hold(answer: Answer, longest: int) -> None:
     """Hold an answer until it is complete, or until at least ``longest`` bytes are held."""
     response = answer.response
-    if response.complete:
-        answer.held, answer.complete = response.take(), True
-        return
     held: list[bytes] = []
     size = 0
     while size < longest:

@@ -42,13 +42,18 @@ async def relay(
     CancelledError or ConnectionResetError and the upstream's connection is closed. The sent bytes are added to ``tail``, decoded.
     """
     if answer.complete and request.method != "HEAD":
-        records.of(request).answer_bytes = max(len(answer.held), 0 if answer.is_stream else len(answer.text))
-        headers, reason = _headers(request, answer, extra), http.clean(answer.response.reason or "")
-        return Relayed(whole(request, answer.status, reason, headers, answer.held))
+        return Relayed(relay_whole(request, answer, extra))
     with answer:
         response = await _begun(request, answer, extra)
         with streaming(request):
             return await _pump(request, answer, response, tail or Tail(0))
+
+
+def relay_whole(request: web.BaseRequest, answer: Answer, extra: Mapping[str, str]) -> web.StreamResponse:
+    """Return the client's answer, if the upstream's has arrived completely."""
+    records.of(request).answer_bytes = max(len(answer.held), 0 if answer.is_stream else len(answer.text))
+    headers, reason = _headers(request, answer, extra), http.clean(answer.response.reason or "")
+    return whole(request, answer.status, reason, headers, answer.held)
 
 
 def _headers(request: web.BaseRequest, answer: Answer, extra: Mapping[str, str]) -> CIMultiDict[str]:

@@ -5,6 +5,7 @@ trusted proxy. Each proxy appends the address that it saw, so the list is read f
 is no trusted proxy is the client's. What stands left of it is the client's own claim, and is never read.
 """
 
+import asyncio
 import ipaddress
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +13,6 @@ from functools import lru_cache
 from typing import Final
 
 import msgspec
-from aiohttp import web
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from gateway.config.readers import UNIX, Network
@@ -67,11 +67,10 @@ def within(address: str, networks: tuple[Network, ...]) -> bool:
     return any(parsed in network for network in networks if network != UNIX)
 
 
-def peer_of(request: web.BaseRequest) -> str:
-    """Return the address at the other end of a request's connection; "" on a Unix socket."""
-    transport = request.transport
+def peer_of(transport: asyncio.BaseTransport | None) -> str:
+    """Return the address at the other end of a connection; "" on a Unix socket, or when the other end has gone."""
     name = transport.get_extra_info("peername") if transport is not None else None
-    return written(name[0]) if isinstance(name, tuple) else ""
+    return written(name[0]) if isinstance(name, tuple) and name else ""
 
 
 @lru_cache(maxsize=KEPT)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from aiohttp import StreamReader, http_exceptions, web
 
+from gateway.serve.incoming.addresses import peer_of
 from gateway.serve.incoming.errors import OUR_FAULT, ClientError
 from gateway.upstream.steps import has_many_lines, step_size
 
@@ -93,11 +94,13 @@ class Connection(web.RequestHandler):
     """One connection. Its timer runs while a request head is awaited: the first one, or one that has begun."""
 
     __slots__ = (
-        "_answer", "_ended", "_failed", "_head_bytes", "_head_timer", "_heads", "_next_step", "_patience_s", "_unparsed", "body",
+        "_answer", "_ended", "_failed", "_head_bytes", "_head_timer", "_heads", "_next_step", "_patience_s", "_unparsed", "body", "peer",
     )  # fmt: skip
 
     body: StreamReader | None
     """The body of the current request."""
+    peer: str
+    """The address at the other end; "" on a Unix socket."""
 
     def __init__(
         self,
@@ -116,6 +119,7 @@ class Connection(web.RequestHandler):
         self._answer = answer
         self._failed = failed
         self.body = None
+        self.peer = ""
         self._patience_s = patience_s
         self._head_timer: asyncio.TimerHandle | None = None
         self._head_bytes = 0
@@ -125,6 +129,7 @@ class Connection(web.RequestHandler):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
+        self.peer = peer_of(transport)
         self._await_head()
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -211,11 +216,11 @@ class Connection(web.RequestHandler):
         if isinstance(exc, ConnectionError):
             raise exc  # the client has gone
         if status < 500:
-            return self._answer(malformed(exc), self._client())
+            return self._answer(malformed(exc), self.peer)
         self._failed("connection", exc if isinstance(exc, Exception) else RuntimeError())
         if request.writer.output_size > 0:
             raise ConnectionError("the answer has begun; only cutting it off tells the client that it is not whole")
-        return self._answer(OUR_FAULT, self._client())
+        return self._answer(OUR_FAULT, self.peer)
 
     def log_exception(self, *_: Any, **details: Any) -> None:
         """Count and log a failure by its type alone: aiohttp's text and traceback may quote the request."""
@@ -223,11 +228,6 @@ class Connection(web.RequestHandler):
         if isinstance(error, web.RequestPayloadError | ConnectionError):
             return  # the client's broken body, already answered
         self._failed("connection", error if isinstance(error, Exception) else RuntimeError())
-
-    def _client(self) -> str:
-        """Return the client's address; empty on a Unix socket, or when it has gone."""
-        peer = self.transport.get_extra_info("peername") if self.transport is not None else None
-        return str(peer[0]) if isinstance(peer, tuple) and peer else ""
 
     def _end_broken_body(self) -> None:
         """End a body that turns out broken while it is read: aiohttp would leave its reader waiting."""
@@ -267,7 +267,7 @@ class Connection(web.RequestHandler):
 
     def _end(self, status: int, message: str) -> None:
         """Send the reason, and close. There is no request object yet."""
-        answer = self._answer(ClientError(status, message, code=CODES[status]), self._client())
+        answer = self._answer(ClientError(status, message, code=CODES[status]), self.peer)
         body = answer.body if isinstance(answer.body, bytes) else b""
         named = {**answer.headers, "Content-Length": str(len(body)), "Connection": "close"}
         lines = "".join(f"{name}: {value}\r\n" for name, value in named.items())

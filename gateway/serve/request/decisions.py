@@ -41,10 +41,15 @@ class Decidable(Protocol):
 
 
 async def measure_request(served: Decidable, state: Chosen) -> Event:
-    """Check whether the request fits by its size alone; else count it."""
+    """Check whether the request fits by its size alone, a large one in the pool; else count it."""
     try:
         gateway, place, request = served.gateway, place_at(state.visit), state.life.request
-        if await measure.fits_by_size(gateway, place, request):
+        size_bytes = len(request.raw)
+        if not measure.must_count(gateway, place) and (
+            measure.fits_by_size(place, request)
+            if size_bytes < LARGE
+            else await gateway.pool.run(partial(measure.fits_by_size, place, request), size_bytes=size_bytes)
+        ):
             return FIT_PROVEN
         task = await measure.task_for(gateway, place, request)
         return Counted(await summary.with_summary(gateway, place, task))

@@ -11,7 +11,7 @@ from gateway.context.life.states import Answered, Ended, PassedThrough, State, T
 from gateway.observe.exchange import CLIENT_GONE, CLIENT_GONE_STATUS, Exchange
 from gateway.serve import record as records
 from gateway.serve.answers.answer import Answer, readable
-from gateway.serve.answers.relay import relay
+from gateway.serve.answers.relay import relay, relay_whole
 from gateway.serve.answers.tail import ends_in_error, has_last_event, tail_of, usage_in
 from gateway.serve.incoming import errors
 from gateway.serve.request import known_ids, outcome
@@ -69,8 +69,8 @@ async def _forward_whole(served: ServedRequest, state: Answered) -> tuple[web.St
     headers = headers_of(served, state, warning)
     if says_endpoint_missing(state.life.request.format, answer.status, answer.text):
         return _refuse_missing_endpoint(state, headers)
-    relayed = await relay(served.request, answer, headers)
-    return relayed.response, Delivery(answer.status, usage=usage, warning=warning)
+    response = relay_whole(served.request, answer, headers)
+    return response, Delivery(answer.status, usage=usage, warning=warning)
 
 
 async def _forward_arriving(served: ServedRequest, state: Answered) -> tuple[web.StreamResponse, Delivery]:
@@ -123,7 +123,7 @@ async def refuse_too_large(served: ServedRequest, state: TooLarge) -> tuple[web.
     return response, Delivery(400, "context_length_exceeded")
 
 
-def report_unreachable(served: ServedRequest, state: Unreachable) -> tuple[web.StreamResponse, Delivery]:
+async def report_unreachable(served: ServedRequest, state: Unreachable) -> tuple[web.StreamResponse, Delivery]:
     """Tell the client that no upstream answered."""
     error = _unreachable(state)
     response = errors.response(error, headers_of(served, state), format=state.life.request.format)

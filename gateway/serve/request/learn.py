@@ -21,13 +21,8 @@ log = structlog.get_logger(__name__)
 
 
 async def learn_after_delivery(served: ServedRequest, state: Answered) -> Delivery:
-    """Learn from a delivered answer, and request a summary. This goes on if the client leaves meanwhile."""
+    """Learn from a delivered answer. This goes on if the client leaves meanwhile."""
     delivery = served.delivery
-    if not state.good:
-        return delivery
-    consider_summary(served, state)
-    if state.reply.handle.complete:
-        return delivery  # already learned from before it was sent
     learning = served.gateway.tasks.start(learn(served, state, delivery.usage), "learn", must_finish=True)
     return delivery if learning is None else replace(delivery, warning=await asyncio.shield(learning))
 

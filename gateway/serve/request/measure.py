@@ -16,7 +16,7 @@ from gateway.context.life.task import MeasuredModel, Measurement, Reserve, Task,
 from gateway.serve.gateway import Gateway
 from gateway.serve.request import caching
 from gateway.serve.request.place import Place, error_of, family_of, has_guessed_family
-from gateway.state.pool import INLINE, LARGE
+from gateway.state.pool import INLINE
 from gateway.wire.format import Conversation
 
 DENSE_RATIO: Final = 2.0
@@ -32,18 +32,21 @@ def preload(gateway: Gateway, settings: Settings) -> None:
         embedding.load()
 
 
-async def fits_by_size(gateway: Gateway, place: Place, request: Conversation) -> bool:
-    """Return whether the size in bytes alone proves that the request fits, so that it need not be counted. A large body is
-    checked in the pool, because it may have a hundred thousand tools and parts."""
+def must_count(gateway: Gateway, place: Place) -> bool:
+    """Return whether a request must be counted at a place, whatever its size in bytes proves."""
     learning, owner = gateway.learning, place.owner
-    if learning.ratio(owner) > DENSE_RATIO or learning.may_fold_smaller(owner):
-        return False
-    if caching.marks_always(place.route.policy, place.facts, place.target):
-        return False
+    return (
+        learning.ratio(owner) > DENSE_RATIO
+        or learning.may_fold_smaller(owner)
+        or caching.marks_always(place.route.policy, place.facts, place.target)
+    )
+
+
+def fits_by_size(place: Place, request: Conversation) -> bool:
+    """Return whether the size in bytes alone proves that the request fits, so that it need not be counted. Slow for a large
+    body, which may have a hundred thousand tools and parts."""
     reserve = _reserve(place, request).tokens
-    size_bytes = len(request.raw)
-    proves = partial(proof.fits_by_size, size_bytes, reserve, _window(place, reserve), request, place.family)
-    return proves() if size_bytes < LARGE else await gateway.pool.run(proves, size_bytes=size_bytes)
+    return proof.fits_by_size(len(request.raw), reserve, _window(place, reserve), request, place.family)
 
 
 def _window(place: Place, reserve: int) -> int:

@@ -22,12 +22,20 @@ SHORT_BODY: Final = 4096
 
 
 async def find_places(served: ServedRequest, state: Received) -> Event:
-    """Return the places to try in order, with the models that may be tried if the request is too long for all of them."""
+    """Return the places to try in order, with the models that may be tried if the request is too long for all of them.
+
+    First, what the store and the upstreams' model lists say about the model is fetched, where that is due.
+    """
     request = state.life.request
+    learning = served.gateway.learning
     try:
         own = [served.setup.targets[name] for name, _ in served.route.choices]
         for target in own:
-            await _fetch_facts(served, target)
+            owner = target.name, served.route.name, served.identity_at(target).learner
+            if learning.is_due(owner):
+                await learning.fetch(owner)
+            if learning.lists.is_due(target.name) and _needs_list(served, target):
+                await model_lists.ask_windows(served.gateway, target, served.headers)
         if len(own) > 1:
             served.known_at = await upstream_in(served.gateway, served.identity_at, own, request)
         places = places_for(served, request)
@@ -35,15 +43,6 @@ async def find_places(served: ServedRequest, state: Received) -> Event:
     except Exception as error:  # noqa: BLE001  # promise 6: the request is passed through
         served.gateway.failed("places", error)
         return PartFailed()
-
-
-async def _fetch_facts(served: ServedRequest, target: Target) -> None:
-    """Fetch what the store and the upstream's model list say about a model, where that is due."""
-    learning = served.gateway.learning
-    owner = target.name, served.route.name, served.identity_at(target).learner
-    await learning.fetch_if_due(owner)
-    if learning.lists.is_due(target.name) and _needs_list(served, target):
-        await model_lists.ask_windows(served.gateway, target, served.headers)
 
 
 def _needs_list(served: ServedRequest, target: Target) -> bool:
@@ -66,7 +65,7 @@ def places_for(served: ServedRequest, request: Conversation) -> list[Place]:
     fallbacks = [
         _place_for_client(served, other, other.upstream) for other in served.setup.settings.fallbacks(served.route)
     ]
-    if _needs_own_upstream(served, request):
+    if fallbacks and _needs_own_upstream(served, request):
         known = {place.upstream for place in own}
         fallbacks = [place for place in fallbacks if place.upstream in known]
     found, balance = [*own, *fallbacks], served.gateway.balance
@@ -83,8 +82,9 @@ def _needs_own_upstream(served: ServedRequest, request: Conversation) -> bool:
 def _larger_places(served: ServedRequest, request: Conversation, places: Sequence[Place]) -> Iterator[Place]:
     """Yield the places of the models with a larger window, configured as ``on_overflow``; at other upstreams than those of ``places``
     only if these can serve the request."""
-    known = {place.upstream for place in places}
-    for other in served.setup.settings.larger(served.route):
+    larger = served.setup.settings.larger(served.route)
+    known = {place.upstream for place in places} if larger else frozenset()
+    for other in larger:
         order = served.gateway.balance.order(other.choices)
         if _needs_own_upstream(served, request):
             order = [name for name in order if name in known]
@@ -104,19 +104,17 @@ def _own_upstreams(served: ServedRequest, request: Conversation) -> list[str]:
     if served.known_at is not None:
         return [served.known_at.name]
     choices = served.route.choices
-    conversation = served.session.encode("utf-8", "surrogatepass")
-    if not conversation and len(choices) > 1:
-        conversation = _beginning_of(request)
+    if len(choices) == 1:
+        return [name for name, _ in choices]
+    conversation = served.session.encode("utf-8", "surrogatepass") or _beginning_of(request)
     return served.gateway.balance.order(choices, conversation, _own_key(served))
 
 
 def _own_key(served: ServedRequest) -> str:
-    """Return the hash of the client's key at the model's own upstream. Empty if no choice of an upstream depends on it: there is
-    only one, or the key is configured."""
+    """Return the hash of the client's key at the model's own upstream. Empty if the key is configured, so that no choice of an
+    upstream depends on the client's."""
     target = served.setup.targets[served.route.upstream]
-    if len(served.route.choices) == 1 or target.endpoint.key:
-        return ""
-    return served.identity_at(target).key
+    return "" if target.endpoint.key else served.identity_at(target).key
 
 
 def _beginning_of(request: Conversation) -> bytes:

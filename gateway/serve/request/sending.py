@@ -12,7 +12,7 @@ from gateway.context.life.events import Event, NoReply, ReplyCame
 from gateway.context.life.replies import Refusal
 from gateway.context.life.states import FAULT_STATUSES, Life, Ready
 from gateway.observe.exchange import Call
-from gateway.serve.answers.answer import Answer, peek
+from gateway.serve.answers.answer import peek
 from gateway.serve.incoming.callers import is_credential
 from gateway.serve.record import LONGEST_NAME
 from gateway.serve.request.place import Place, place_at
@@ -32,8 +32,12 @@ async def send(served: ServedRequest, state: Ready) -> Event:
     if name not in served.used:
         served.used.append(name)
         balance.began(name)
+    client, format = served.gateway.client, state.life.request.format
     try:
-        answer = await _call_upstream(served, place, state.attempt, state.life)
+        headers, body = _request_to(served, place, state.attempt, state.life)
+        call = served.arrival.call(served.request, place.route.name)
+        response = await client.send(place.target, call, headers, body)
+        answer = await peek(place.target, response, format, served.gateway.failed)
     except UpstreamUnreachable as error:
         served.calls.append(call_of(state, 0, None, time.perf_counter() - began))
         balance.failed(name)
@@ -64,8 +68,8 @@ def call_of(state: Ready, status: int, refusal: Refusal | None, seconds: float =
     )
 
 
-async def _call_upstream(served: ServedRequest, place: Place, attempt: Attempt, life: Life) -> Answer:
-    """Send an attempt with the headers for its place, and return the start of the answer. Raises UpstreamUnreachable."""
+def _request_to(served: ServedRequest, place: Place, attempt: Attempt, life: Life) -> tuple[CIMultiDict[str], bytes]:
+    """Return the headers and the body of an attempt at its place."""
     headers = CIMultiDict(served.headers)
     if place.target.name not in dict(served.route.choices):
         # The client gave its key to the model it named, not to a model that replaces it.
@@ -79,7 +83,4 @@ async def _call_upstream(served: ServedRequest, place: Place, attempt: Attempt, 
     if attempt.may_drop_thinking:
         for name, value in life.request.format.drop_thinking_headers.items():
             headers[name] = ",".join([*headers.popall(name, ()), value])
-    headers = place.target.authorised(headers)
-    call = served.arrival.call(served.request, place.route.name)
-    response = await served.gateway.client.send(place.target, call, headers, body)
-    return await peek(place.target, response, life.request.format, served.gateway.failed)
+    return place.target.authorised(headers), body
