@@ -15,6 +15,8 @@ ALLOWED = {
     "gateway.context.count.vocabularies._LOADED": "the vocabularies that were loaded: at most fourteen names",
     "gateway.context.count.vocabularies._exact_count": "the vocabularies themselves: loaded once, fourteen at most",
     "gateway.context.count.vocabularies._classes": "one constant pattern, made when it is first needed",
+    "gateway.context.read.learned.weights": "the weights of words in a file of this package, which are constants",
+    "gateway.context.read.learned.request_weights": "the same for requests",
     "gateway.context.choose.embedding._loaded": "the vectors of the extra `semantic`, loaded once",
     "providers.overflow.wording._word_pattern": "patterns of the wordings in this package, which are constants",
 }

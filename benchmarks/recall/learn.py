@@ -305,15 +305,30 @@ def report(given: Sequence[Sentence], changes: Sequence[Sentence], of_customers:
         print(f"{name:12}" + "".join(f"{value:10.3f}" for value in found), flush=True)
 
 
+def request_file_text(requests: Model) -> str:
+    """Return the text of the file of weights for requests: each row has a feature and its weight."""
+    tenths = {text_of(one): in_tenths(weight) for one, weight in requests.weights.items()}
+    rows = sorted({EDGE: in_tenths(requests.bias), **tenths}.items())
+    return "".join(f"{feature}\t{weight}\n" for feature, weight in rows)
+
+
+def text_of(feature: Feature) -> str:
+    """Return a feature as the files name it."""
+    return feature if isinstance(feature, str) else " ".join(feature)
+
+
 def file_text(wish: Model, revocation: Model) -> str:
-    """Return the text of the weights file: each row has two weights, and the features that have both."""
+    """Return the text of the file of weights for wishes and revocations: each row has two weights, and the words and the pairs that have both."""
     tenths: dict[Feature, tuple[int, int]] = {EDGE: (in_tenths(wish.bias), in_tenths(revocation.bias))}
     for one in sorted(wish.weights.keys() | revocation.weights.keys(), key=str):
         tenths[one] = (in_tenths(wish.weights.get(one, 0.0)), in_tenths(revocation.weights.get(one, 0.0)))
-    rows: dict[tuple[int, int], list[str]] = {}
+    rows: dict[tuple[int, int], tuple[list[str], list[str]]] = {}
     for one, both in tenths.items():
-        rows.setdefault(both, []).append(one if isinstance(one, str) else " ".join(one))
-    return "".join(f"{both[0]}\t{both[1]}\t{'|'.join(those)}\n" for both, those in sorted(rows.items()))
+        words, pairs = rows.setdefault(both, ([], []))
+        (words if isinstance(one, str) else pairs).append(text_of(one))
+    return "".join(
+        f"{both[0]}\t{both[1]}\t{'|'.join(words)}\t{'|'.join(pairs)}\n" for both, (words, pairs) in sorted(rows.items())
+    )
 
 
 def in_tenths(weight: float) -> int:
@@ -328,7 +343,7 @@ def main() -> None:
     options = arguments.parse_args()
     requests = load_sentences(REQUESTS)
     if options.write:
-        REQUEST_WEIGHTS.write_text(file_text(learn_requests(requests), Model({}, 0.0)), encoding="utf-8")
+        REQUEST_WEIGHTS.write_text(request_file_text(learn_requests(requests)), encoding="utf-8")
     if options.requests:
         if not options.write:
             report_requests(requests)

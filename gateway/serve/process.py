@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 
 from gateway.config import Settings
+from gateway.context.read import learned
 from gateway.observe.metrics import Metrics
 from gateway.serve.gateway import Gateway, bounds_of
 from gateway.serve.request import measure
@@ -59,6 +60,7 @@ def load_remaining_code() -> None:
     """Load the code that the start did not need. Otherwise the first refusal, the first fold and the first quiet moment would wait for
     it."""
     signs.prepare()
+    learned.load()
     garbage.trimmer()
     importlib.import_module("gateway.context.write.stages")
 

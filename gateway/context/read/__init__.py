@@ -7,7 +7,7 @@
 - `text_calls`, `text_results`, `as_calls`: agents that call tools in their text.
 - `words`: the words of a line that can be facts.
 - `questions`, `question_words`, `instructions`: whether a text asks, and whether it instructs. `errors`: whether a row reports an error.
-- `cues`, `wishes`, `learned`: how binding a sentence is, and whether it is a wish for all later turns.
+- `cues`, `wishes`, `learned`: how binding a sentence is, and whether it is a wish for all later turns. `number_table`: weights in the bytes of their file.
 - `self_words`: how often each of two speakers says *I* and *my*.
 - `subject`: whether a message names what it is about. `familiar`: its words for what its reader knows already.
 """

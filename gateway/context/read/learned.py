@@ -6,9 +6,13 @@ revocations are added to those of the classes of words in `wishes`, and were lea
 
 import pkgutil
 import re
-import sys
+from functools import cache
 from itertools import pairwise
 from typing import Final, NamedTuple
+
+import msgspec
+
+from gateway.context.read.number_table import NumberTable
 
 Feature = str | tuple[str, str]
 """A word, or two neighbouring words."""
@@ -42,51 +46,88 @@ class SentencePoints(NamedTuple):
     revocation: float
 
 
+class Weights(msgspec.Struct, frozen=True):
+    """The weights of features for wishes and revocations, in tenths: the real and the imaginary part of a number. So one sum adds both.
+
+    Words and pairs are apart, because a dict whose keys are all texts is smaller and quicker.
+    """
+
+    words: dict[str, complex]
+    pairs: dict[tuple[str, str], complex]
+
+    def of(self, text: str) -> complex:
+        """Return the sum of the weights of a text's features."""
+        parts = _parts(text)
+        words = sum(filter(None, map(self.words.get, {*parts})), 0j)
+        return sum(filter(None, map(self.pairs.get, {*pairwise(parts)})), words) / TENTHS
+
+
 def features(sentence: str) -> set[Feature]:
-    """Return the words of a sentence and the pairs of neighbours; in scripts without spaces each character is a word."""
+    """Return the words of a sentence and the pairs of neighbours."""
+    parts = _parts(sentence)
+    return {*parts, *pairwise(parts)}
+
+
+def _parts(sentence: str) -> list[str]:
+    """Return the words of a sentence in order; in scripts without spaces each character is a word."""
     text = sentence[:MOST_CHARACTERS].lower()
     if text.isascii():
         text = text.encode().translate(_ASCII).decode().replace("00", "0").replace("00", "0").replace("00", "0")
     else:
         text = _MARKS.sub(EDGE, _UNSPACED.sub(r" \g<0> ", _NUMBER.sub("0", text.replace("’", "'"))))
         text = text.replace("？", "?")
-    parts = f"^{text}^".replace("?", " ?^").replace(EDGE, f" {EDGE} ").split()
-    return {*parts, *pairwise(parts)}
+    return f"^{text}^".replace("?", " ?^").replace(EDGE, f" {EDGE} ").split()
 
 
-def read(text: str) -> dict[Feature, complex]:
-    """Return the weights in a text, in tenths: each row has both weights and the features that have them.
-
-    Each pair of weights is one complex number: the weight for wishes is its real part, the weight for revocations its imaginary
-    part. So one sum adds both.
-    """
-    weights: dict[Feature, complex] = {}
-    for row in text.splitlines():
-        wish, revocation, those = row.split("\t")
-        both = complex(int(wish), int(revocation))
-        for feature in those.split("|"):
-            # One object for each word, and one for the weights of a row: 1.2 MB less.
-            one, other = [sys.intern(word) for word in feature.partition(" ")[::2]]
-            weights[(one, other) if other else one] = both
-    return weights
-
-
-def _file(name: str) -> str:
-    return (pkgutil.get_data(__package__, name) or b"").decode()
+def read(text: str) -> Weights:
+    """Return the weights in a text: each row has two weights, the words that have both, and the pairs that have both."""
+    words: dict[str, complex] = {}
+    rows = [row.split("\t") for row in text.splitlines()]
+    for first, second, those, _ in rows:
+        both = complex(int(first), int(second))
+        for word in those.split("|"):
+            words[word] = both
+    words.pop("", None)  # of a row without words
+    objects = dict(zip(words, words, strict=True))  # one for each word
+    pairs: dict[tuple[str, str], complex] = {}
+    for first, second, _, those in rows:
+        both = complex(int(first), int(second))
+        for pair in those.split("|") if those else ():
+            one, _, other = pair.partition(" ")
+            pairs[objects.setdefault(one, one), objects.setdefault(other, other)] = both
+    return Weights(words, pairs)
 
 
-WEIGHTS: Final = read(_file("learned.txt"))
-"""The two weights of each feature. They are read once, with the module."""
-REQUEST_WEIGHTS: Final = read(_file("learned_requests.txt"))
-"""Each feature with its weight for requests, in tenths, as the real part."""
+@cache
+def weights() -> Weights:
+    """Return the weights for wishes and for revocations."""
+    return read(_bytes_of("learned.txt").decode())
+
+
+@cache
+def request_weights() -> NumberTable:
+    """Return the weights for requests, in tenths. Few messages are asked for them, so they are in a table that is small instead of quick."""
+    return NumberTable(_bytes_of("learned_requests.txt"))
+
+
+def _bytes_of(file: str) -> bytes:
+    return pkgutil.get_data(__package__, file) or b""
+
+
+def load() -> None:
+    """Read all weights, which takes a sixth of a start. Else the first sentence would wait for it."""
+    weights()
+    request_weights()
 
 
 def points_of(sentence: str) -> SentencePoints:
     """Return the learned points of a sentence. Every sentence has an edge, so the weight of the edge is a constant."""
-    points = sum(filter(None, map(WEIGHTS.get, features(sentence))), 0j) / TENTHS
+    points = weights().of(sentence)
     return SentencePoints(points.real, points.imag)
 
 
 def request_points(message: str) -> float:
     """Return how much a message sounds like a request for something that was said, by its last `MOST_CHARACTERS`: a logarithm of odds."""
-    return sum(filter(None, map(REQUEST_WEIGHTS.get, features(message[-MOST_CHARACTERS:]))), 0j).real / TENTHS
+    table = request_weights()
+    found = [one if isinstance(one, str) else " ".join(one) for one in features(message[-MOST_CHARACTERS:])]
+    return sum(map(table.get, found)) / TENTHS

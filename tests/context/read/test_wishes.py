@@ -123,9 +123,28 @@ def test_scripts_of_all_kinds_and_numbers_have_features() -> None:
 
 
 def test_the_learned_weights_are_whole_and_bounded() -> None:
-    assert 5_000 < len(learned.WEIGHTS) < 33_000  # 100 bytes of memory each
-    assert learned.EDGE in learned.WEIGHTS
-    assert all(abs(both.real) < 100 and abs(both.imag) < 100 for both in learned.WEIGHTS.values())
+    words, pairs = learned.weights().words, learned.weights().pairs
+
+    assert 5_000 < len(words) + len(pairs) < 33_000  # 100 bytes of memory each
+    assert learned.EDGE in words and "" not in words
+    assert all(abs(both.real) < 100 and abs(both.imag) < 100 for both in (*words.values(), *pairs.values()))
+    assert all(both == complex(round(both.real), round(both.imag)) for both in (*words.values(), *pairs.values()))
+
+
+def test_a_row_has_weights_its_words_and_its_pairs() -> None:
+    found = learned.read("-5\t2\tnever|^\t^ say|say it\n3\t0\t\tnever say\n")
+
+    assert found.words == {"never": -5 + 2j, "^": -5 + 2j}
+    assert found.pairs == {("^", "say"): -5 + 2j, ("say", "it"): -5 + 2j, ("never", "say"): 3 + 0j}
+
+
+def test_points_are_the_sum_of_the_weights_of_all_features_each_once() -> None:
+    weights = learned.weights()
+    all_weights = {**weights.words, **weights.pairs}
+
+    for text in ("Never call me at 10:30, never!", "以后别叫我5号", "x"):
+        tenths = sum(all_weights.get(feature, 0j) for feature in learned.features(text))
+        assert learned.points_of(text) == (tenths.real / learned.TENTHS, tenths.imag / learned.TENTHS)
 
 
 def test_a_reply_that_agrees_is_told_from_one_that_goes_on() -> None:
