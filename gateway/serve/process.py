@@ -10,7 +10,6 @@ from typing import Any
 import structlog
 
 from gateway.config import Settings
-from gateway.context.read import learned
 from gateway.observe.metrics import Metrics
 from gateway.serve.gateway import Gateway, bounds_of
 from gateway.serve.request import measure
@@ -60,9 +59,10 @@ def load_remaining_code() -> None:
     """Load the code that the start did not need. Otherwise the first refusal, the first fold and the first quiet moment would wait for
     it."""
     signs.prepare()
-    learned.load()
     garbage.trimmer()
-    importlib.import_module("gateway.context.write.stages")
+    for module in ("write.stages", "read.as_calls", "read.as_said"):
+        importlib.import_module(f"gateway.context.{module}")
+    importlib.import_module("gateway.context.read.learned").load()
 
 
 def store_of(settings: Settings, failed: Callable[[str, str], None] = lambda operation, reason: None) -> Store:

@@ -13,7 +13,7 @@ from gateway.context.cut.policy import Policy
 from gateway.context.cut.rungs import FOLD, Rung
 from gateway.context.cut.summary import Summary
 from gateway.context.cut.turns import Structure, call_ids, result_id
-from gateway.context.read.as_calls import as_sent
+from gateway.context.read.view import as_sent
 from gateway.wire.facts import facts_of
 from gateway.wire.memory import Memory
 from gateway.wire.message import RESULT_ROLES, Message, texts

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from gateway.context.read.as_calls import SENT
+from gateway.context.read.view import SENT
 from gateway.wire.message import CONTINUES, LATE, PINNED_ROLES, RESULT_ROLES, Message
 
 

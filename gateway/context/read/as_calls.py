@@ -1,33 +1,19 @@
-"""Messages of an agent that calls in its text, in the shape in which the core reads calls and results.
+"""Messages of an agent that calls in its text, as views with calls and results."""
 
-A fold works on `as_calls`, and sends `as_sent` of each message. A message that is read in another shape has a *view*: a copy with further
-members, one of which is the message itself (`SENT`). When a view is shortened, all its members are copied (``{**message, ...}``), so the shorter
-one still has the message that it stands for.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any
 
 from gateway.context.read.text_calls import Called, called_in
 from gateway.context.read.text_results import is_result
-from gateway.wire.facts import MESSAGE_BYTES, Interned, MessageFacts, facts_of
+from gateway.context.read.view import ADDED, CALLS, PROSE, viewed, without_added
+from gateway.wire.facts import MessageFacts, facts_of
 from gateway.wire.message import Message, text_of, tool_calls
-
-SENT: Final = "turnfold.sent"
-"""A member of a view: the message that is sent."""
-_CALLS: Final = "turnfold.calls"
-"""A member of a view of an agent's message: its calls in the shape of ``tool_calls``. Its content still has their text."""
-_PROSE: Final = "turnfold.prose"
-"""A member of the same view: what the message says besides its calls."""
-SPLIT: Final = "turnfold.split"
-"""A member of a view: how the message is split into what is said and what is around it (`gateway.context.read.as_said`)."""
-_ADDED: Final = frozenset({SENT, _CALLS, _PROSE, SPLIT})
 
 
 def as_calls(messages: Sequence[Message]) -> Sequence[Message]:
     """Return messages in which calls in text are calls, and their results are results; the same messages if there are none."""
-    if not all(map(_ADDED.isdisjoint, messages)):
-        messages = [message if _ADDED.isdisjoint(message) else _without_added(message) for message in messages]
+    if not all(map(ADDED.isdisjoint, messages)):
+        messages = [message if ADDED.isdisjoint(message) else without_added(message) for message in messages]
     found: list[Message] | None = None
     for index in range(1, len(messages)):
         before, message = messages[index - 1], messages[index]
@@ -38,33 +24,6 @@ def as_calls(messages: Sequence[Message]) -> Sequence[Message]:
                 found[index - 1] = _caller(before, called)
                 found[index] = viewed(message, {"role": "tool"})
     return found or messages
-
-
-def as_sent(message: Message) -> Message:
-    """Return the message to send: the original one, unless something of it was shortened or left out."""
-    original: Message | None = message.get(SENT)
-    if original is None:
-        return message
-    kept = _without_added(message)
-    kept["role"] = original["role"]
-    is_unchanged = len(kept) == len(original) and all([kept[name] is original.get(name) for name in kept])
-    return original if is_unchanged else kept
-
-
-def _without_added(message: Message) -> dict[str, Any]:
-    """Return a message without the members of a view. A client may send members of these names: they are no view."""
-    return {name: value for name, value in message.items() if name not in _ADDED}
-
-
-def calls_of(message: Message) -> Sequence[Mapping[str, Any]]:
-    """Return the calls of a message, those in its text too."""
-    calls: Sequence[Mapping[str, Any]] | None = message.get(_CALLS)
-    return tool_calls(message) if calls is None else calls
-
-
-def prose_of(message: Message) -> str | None:
-    """Return what an agent's message says besides the calls in its text; None for any other message."""
-    return message.get(_PROSE)
 
 
 def _called(message: Message) -> Called:
@@ -79,23 +38,4 @@ def _called(message: Message) -> Called:
 def _caller(message: Message, called: Called) -> Message:
     """Return the view of an agent's message that has the calls of its text."""
     calls = [{"function": {"name": call.name, "arguments": call.arguments}} for call in called.calls]
-    return viewed(message, {_CALLS: calls, _PROSE: called.prose})
-
-
-def viewed(message: Message, members: Mapping[str, Any], bytes_of_members: Callable[[], int] = int) -> Message:
-    """Return the view of a message that has these members. As long as the message is remembered, the same members give the same view, so that
-    what is read of the view is remembered, too. ``bytes_of_members`` returns the bytes that the members take."""
-    facts: MessageFacts[Any] = facts_of(message)
-    before = facts.view
-    if before is not None and all([before.get(name) == value for name, value in members.items()]):
-        return before
-    view = Interned({**message, **members, SENT: message}, MESSAGE_BYTES + bytes_of_members())
-    view.facts.on_growth = facts.grow
-    facts.view = view
-    freed = 0
-    if before is not None:
-        before.facts.on_growth = None
-        freed = before.facts.size
-    # This may forget the message, and another thread may at any time: then it has no view any more.
-    facts.grow(view.facts.size - freed)
-    return view
+    return viewed(message, {CALLS: calls, PROSE: called.prose})

@@ -9,10 +9,10 @@ from sys import getsizeof
 from typing import Any, Final, NamedTuple
 
 from gateway.context.read import pasted
-from gateway.context.read.as_calls import SENT, SPLIT, viewed
 from gateway.context.read.line import head_and_tail
 from gateway.context.read.program_messages import Piece
 from gateway.context.read.prompt_template import LEARNED_FROM, PromptTemplate, pieces_in, pieces_of_answer, template_of
+from gateway.context.read.view import SENT, SPLIT, viewed
 from gateway.wire.facts import Interned, facts_of
 from gateway.wire.memory import Memory
 from gateway.wire.message import Message, text_of

@@ -11,7 +11,6 @@ from typing import Final
 from msgspec.structs import replace
 
 from gateway.context.read import pasted, sentences, wishes
-from gateway.context.read.as_calls import SENT, calls_of, prose_of
 from gateway.context.read.as_said import parts_of
 from gateway.context.read.calls import call_line
 from gateway.context.read.cues import binding_points, sentence_of
@@ -30,6 +29,7 @@ from gateway.context.read.line import (
 )
 from gateway.context.read.records import parsed, records
 from gateway.context.read.text_results import result_in
+from gateway.context.read.view import SENT, calls_of, prose_of
 from gateway.context.read.words import Words, lexicon_of
 from gateway.wire.facts import Interned, MessageFacts, facts_of
 from gateway.wire.memory import Memory

@@ -12,8 +12,7 @@ from gateway.context.cut.rungs import FOLD, RUNGS, Rung
 from gateway.context.cut.source import Source
 from gateway.context.cut.summary import Summary
 from gateway.context.cut.turns import split
-from gateway.context.read.as_calls import as_calls, as_sent
-from gateway.context.read.as_said import as_said
+from gateway.context.read.view import as_sent
 from gateway.context.write import draft_cache
 from gateway.context.write.draft import Draft, Step
 from gateway.wire.memory import Memory
@@ -82,6 +81,9 @@ def source_of(
             summary = replace(summary, covers=summary.covers - 1)
         if rows:
             notes.append(rows)
+    from gateway.context.read.as_calls import as_calls  # noqa: PLC0415  # see `fold_conversation`
+    from gateway.context.read.as_said import as_said  # noqa: PLC0415
+
     earlier_notes = "\n".join(notes)
     memory = memory or Memory()
     read = tuple(as_said(as_calls(plain), memory))

@@ -7,8 +7,8 @@ from typing import Final
 from gateway.context.choose import lookup
 from gateway.context.cut.source import Source
 from gateway.context.read import lines
-from gateway.context.read.as_calls import calls_of
 from gateway.context.read.line import Line, MessageLines
+from gateway.context.read.view import calls_of
 from gateway.context.weigh import speakers
 from gateway.wire.memory import Memory
 from gateway.wire.message import RESULT_ROLES, Message, call_name, text_of

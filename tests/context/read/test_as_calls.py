@@ -4,8 +4,9 @@ import pytest
 
 from gateway.context.cut.turns import split
 from gateway.context.read import lines
-from gateway.context.read.as_calls import as_calls, as_sent, calls_of
+from gateway.context.read.as_calls import as_calls
 from gateway.context.read.line import LineKind
+from gateway.context.read.view import as_sent, calls_of
 from gateway.wire.memory import Memory
 from gateway.wire.message import dumps
 from tests.context.messages import message
