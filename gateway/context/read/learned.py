@@ -115,7 +115,7 @@ def _bytes_of(file: str) -> bytes:
 
 
 def load() -> None:
-    """Read all weights, which takes a sixth of a start. Else the first sentence would wait for it."""
+    """Read all weights, which takes an eighth of a start. Else the first sentence would wait for it."""
     weights()
     request_weights()
 
