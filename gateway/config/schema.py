@@ -156,7 +156,7 @@ SETTINGS: Final = (
         "server.max_values", POSITIVE, "JSON values in one body, counted by commas and brackets; more get 400",
         "Even a value of two characters takes some 80 bytes of memory.",
     ),
-    Setting("server.max_depth", POSITIVE, "levels of lists and objects in one body; deeper ones get 400"),
+    Setting("server.max_depth", POSITIVE, "levels of lists and objects in one body, outside of calls; deeper ones get 400"),
     Setting("server.keep_alive", DURATION, "how long an idle connection stays open", attribute="keep_alive_s"),
     Setting("server.shutdown_grace", DURATION, "time for running streams to end after SIGTERM", attribute="shutdown_grace_s"),
     Setting(

@@ -114,10 +114,7 @@ def call(kind: str, item: Mapping[str, Any], call_id: Any) -> dict[str, Any]:
 
 def custom_call(call_id: Any, name: Any, given: Any) -> dict[str, Any]:
     """Return a call whose input is never cut. An input that is no text is written as JSON."""
-    try:
-        written = given if isinstance(given, str) else dumps(given).decode()
-    except TypeError:  # nested deeper than orjson writes
-        written = ""
+    written = given if isinstance(given, str) else dumps(given).decode()
     return {"id": call_id, "type": "custom", "custom": {"name": name, "input": written}}
 
 

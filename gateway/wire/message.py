@@ -135,8 +135,33 @@ def call_arguments(call: Mapping[str, Any]) -> str:
 
 
 def dumps(value: Any) -> bytes:
-    """Return compact JSON in UTF-8, as clients send it."""
-    return orjson.dumps(value)
+    """Return compact JSON in UTF-8, as clients send it. Raises TypeError for a text that UTF-8 cannot hold."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # orjson reads JSON four times deeper than it writes it
+        return b"".join(_deep_pieces(value))
+
+
+def _deep_pieces(value: Any) -> Iterator[bytes]:
+    """Yield the JSON of a value of any depth. It is written without recursion."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, bytes):
+            yield each
+        elif isinstance(each, dict):
+            yield b"{"
+            waiting.append(b"}")
+            members = [(b"," if number else b"", name, inner) for number, (name, inner) in enumerate(each.items())]
+            for comma, name, inner in reversed(members):
+                waiting += [inner, b"%b%b:" % (comma, orjson.dumps(name))]
+        elif isinstance(each, list):
+            yield b"["
+            waiting.append(b"]")
+            for number in range(len(each) - 1, -1, -1):
+                waiting += [each[number], b"," if number else b""]
+        else:
+            yield orjson.dumps(each)
 
 
 CACHE_CONTROL: Final = "cache_control"

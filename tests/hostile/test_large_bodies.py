@@ -15,6 +15,7 @@ from gateway.wire.format import Edits, Format
 from gateway.wire.formats import FORMATS
 from gateway.wire.message import OPENING_CHARACTERS
 from gateway.wire.splice import splice
+from tests.fakes import words
 from tests.hostile.test_fair import calls
 from tests.hostile.test_long_text import steps
 
@@ -95,6 +96,35 @@ async def test_a_body_nested_too_deep_for_its_alias_to_be_written_is_no_fault_of
         assert answer.status != 500
         assert first.requests == []
         assert [seen.body for seen in second.requests] == [body]
+
+
+DEEP_CALLS = {
+    "/chat/completions": '{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":%s}}]}',
+    "/messages": '{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":%s}]}',
+    "/responses": '{"type":"local_shell_call","id":"c","call_id":"c","action":%s}',
+}
+DEEP_RESULTS = {
+    "/chat/completions": '{"role":"tool","tool_call_id":"c","content":"done"}',
+    "/messages": '{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"done"}]}',
+    "/responses": '{"type":"local_shell_call_output","id":"o","call_id":"c","output":"done"}',
+}
+
+
+@pytest.mark.parametrize("levels", [300, 900])
+@pytest.mark.parametrize("path", DEEP_CALLS)
+async def test_a_conversation_with_a_deep_call_is_folded(gateway, path: str, levels: int) -> None:
+    """Such a call could not be written as text in two formats, so the conversation was sent as it came."""
+    async with StandIn(rules=()) as upstream:
+        proxy = await gateway(upstream, {"models": {"m": {"context_window": 2000}}})
+        deep = '{"a":[' * (levels // 2) + '"word"' + "]}" * (levels // 2)
+        call = DEEP_CALLS[path] % (orjson.dumps(deep).decode() if path == "/chat/completions" else deep)
+        rows = [f'{{"role":"{role}","content":"{words(60, n)}"}}' for n in range(20) for role in ("user", "assistant")]
+        rows[1:1] = [call, DEEP_RESULTS[path]]
+        member = "input" if path == "/responses" else "messages"
+        body = f'{{"model":"m","{member}":[{",".join(rows)},{{"role":"user","content":"Hi"}}]}}'.encode()
+        answer = await proxy.ask("POST", path, body, {"content-type": "application/json"})
+        assert answer.action == "fold"
+        assert answer.tokens[1] < 2000
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])

@@ -94,7 +94,7 @@ def _definitions_cost(definitions: Mapping[str, Any], form: Tools, family: str, 
 
 
 def _json(definitions: Mapping[str, Any]) -> bytes | str:
-    """Return definitions as JSON, to be hashed; as plain text if they are nested deeper than orjson writes."""
+    """Return definitions as JSON, to be hashed; as plain text if they have a text that UTF-8 cannot hold."""
     try:
         # One by one: a list of megabytes would be written at once, and other threads would wait.
         rows = [

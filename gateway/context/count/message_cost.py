@@ -147,7 +147,7 @@ def arguments(call: Mapping[str, Any]) -> str:
     """Return the arguments of a call as text."""
     try:
         return call_arguments(call)
-    except TypeError:  # arguments that are not text, nested deeper than orjson writes
+    except TypeError:  # arguments that are not text, with a text that UTF-8 cannot hold
         return tools.flat_text(call)
 
 
