@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +18,17 @@ from gateway.command import workers
 from gateway.command.check import machine
 from gateway.command.dealing import listeners
 from gateway.command.process import fail, prepare, safe, watch
-from gateway.config import Settings, SettingsError, WrongValue, checked_url, load, losses, parts_to_keep
+from gateway.config import (
+    Settings,
+    SettingsError,
+    WrongValue,
+    checked_url,
+    copy_of,
+    load,
+    load_copy,
+    losses,
+    parts_to_keep,
+)
 from gateway.config.reload import as_running
 from gateway.observe.log import configure
 from gateway.serve import app
@@ -36,13 +47,10 @@ def run(config: Path | None, given: Mapping[str, Any]) -> int:
     gc.enable()
     try:
         file = file_of(config, given)
-        loaded = settings_from(file, given)
-        settings = safe(_overridden(loaded, given))
+        loaded, settings = _starting_settings(file, given)
     except SettingsError as error:
         return fail(error.problems)
-    if problems := [*losses(workers.kept(), settings), *machine.problems(settings)]:
-        return fail(f"{file}: {problem}" if file else problem for problem in problems)
-    workers.keep(parts_to_keep(settings))
+    _keep(file, loaded, settings)
     configure(form=settings.log.format, level=settings.log.level)
     if not workers.is_worker():
         for defect in machine.warnings(settings):
@@ -54,12 +62,44 @@ def run(config: Path | None, given: Mapping[str, Any]) -> int:
     if settings.server.workers > 1 and not workers.is_worker():
         if busy := tuple(machine.busy_ports(settings)):
             return fail(busy)
-        return _supervise(settings)
+        return _supervise(settings, file)
     try:
         uvloop.run(_serve(settings, file, loaded, given))
     except OSError as error:
         return fail(tuple(machine.busy_ports(_own_ports(settings))) or (error.strerror or str(error),))
     return 0
+
+
+def _starting_settings(file: Path | None, given: Mapping[str, Any]) -> tuple[Settings, Settings]:
+    """Return the settings of the file, and the same with the command line. A worker that starts while the file is broken gets those that
+    the other workers serve. Raises SettingsError."""
+    try:
+        loaded = settings_from(file, given)
+        return loaded, _checked(loaded, file, given)
+    except SettingsError:
+        copy = workers.kept_copy()
+        if copy is None or file is None:
+            raise
+        loaded = load_copy(copy, file, os.environ)
+        return loaded, _checked(loaded, file, given)
+
+
+def _checked(loaded: Settings, file: Path | None, given: Mapping[str, Any]) -> Settings:
+    """Return settings as they take effect. Raises SettingsError if they cannot be served here."""
+    settings = safe(_overridden(loaded, given))
+    if problems := [*losses(workers.kept(), settings), *machine.problems(settings)]:
+        raise SettingsError(f"{file}: {problem}" if file else problem for problem in problems)
+    return settings
+
+
+def _keep(file: Path | None, loaded: Settings, settings: Settings) -> None:
+    """Keep for workers that start later what the file says, if it still says what was loaded."""
+    workers.keep(parts_to_keep(settings))
+    if file is not None and workers.is_worker():
+        with suppress(SettingsError):  # the file is broken: an earlier copy stays
+            copy = copy_of(file, loaded)
+            if load_copy(copy, file, os.environ) == loaded:
+                workers.keep_copy(copy)
 
 
 def _own_ports(settings: Settings) -> Settings:
@@ -71,7 +111,7 @@ def _own_ports(settings: Settings) -> Settings:
     return replace(settings, server=server, admin=replace(settings.admin, port=admin_port))
 
 
-def _supervise(settings: Settings) -> int:
+def _supervise(settings: Settings, file: Path | None) -> int:
     """Run several workers; return the exit status."""
     try:
         folder = workers.socket_folder()
@@ -85,7 +125,9 @@ def _supervise(settings: Settings) -> int:
         return fail((error.strerror or str(error),))
     grace_s = settings.server.shutdown_grace_s + 5
     # A worker that starts later reads the file, which may name another host by then: it must be safe where the supervisor listens.
-    command = [sys.executable, "-m", "gateway", *sys.argv[1:], "--host", settings.server.host]
+    # The file is named because it may be gone by then.
+    named = [] if file is None else ["--config", str(file)]
+    command = [sys.executable, "-m", "gateway", *sys.argv[1:], *named, "--host", settings.server.host]
     return workers.run(settings.server.workers, command, folder=folder, listeners=listening, grace_s=grace_s)
 
 
@@ -157,7 +199,7 @@ async def _serve(settings: Settings, file: Path | None, loaded: Settings, given:
                 raise SettingsError(f"{file}: {problem}" for problem in lacking)
             if running.certificate is not None:
                 running.certificate.renew()
-            workers.keep(parts_to_keep(effective))
+            _keep(file, changed, effective)
             running.gateway.adopt(effective)
 
         watch(file, loaded, running.gateway, adopt)

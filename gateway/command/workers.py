@@ -19,6 +19,7 @@ import msgspec
 import structlog
 
 from gateway.command.dealing import SILENT_AFTER_S, Dealer
+from gateway.config import Copy
 
 log = structlog.get_logger(__name__)
 
@@ -30,6 +31,9 @@ CHANNEL: Final = "TURNFOLD_WORKER_CHANNEL"
 """Environment variable of a worker: the file descriptor over which it gets its connections."""
 KEPT: Final = ".kept"
 """The end of the names of empty files in the workers' folder: each names a part of the configuration that must stay."""
+
+COPY: Final = "last-good"
+"""The name of a file in the workers' folder: the configuration that a worker took up last."""
 
 FIRST_PAUSE_S: Final = 0.5
 """Pause before the first restart; doubled with each further crash."""
@@ -80,6 +84,24 @@ def kept() -> list[str]:
     """Return the parts of the configuration that a worker has noted; none when there is only one process."""
     notes = folder()
     return sorted(note.stem for note in notes.glob(f"*{KEPT}")) if notes is not None else []
+
+
+def keep_copy(copy: Copy) -> None:
+    """Keep a configuration for workers that start while the file is broken. Does nothing when there is only one process. Raises OSError."""
+    if (notes := folder()) is not None:
+        written = notes / f"{COPY}.{number()}"
+        written.write_bytes(msgspec.msgpack.encode(copy))
+        written.replace(notes / COPY)
+
+
+def kept_copy() -> Copy | None:
+    """Return the configuration that a worker took up last; None if there is none, or only one process."""
+    if (notes := folder()) is None:
+        return None
+    try:
+        return msgspec.msgpack.decode((notes / COPY).read_bytes(), type=Copy)
+    except (OSError, msgspec.MsgspecError):
+        return None
 
 
 def is_worker() -> bool:

@@ -12,7 +12,7 @@
 
 from gateway.config.document import WrongValue
 from gateway.config.exposure import address_of, dangers, is_loopback
-from gateway.config.loading import SettingsError, key_file, load, losses, parse, parts_to_keep
+from gateway.config.loading import Copy, SettingsError, copy_of, key_file, load, load_copy, losses, parse, parts_to_keep
 from gateway.config.names import is_pattern
 from gateway.config.readers import checked_url
 from gateway.config.settings import Route, Settings
@@ -34,6 +34,7 @@ from gateway.config.values import (
 __all__ = [
     "Admin",
     "ClientKey",
+    "Copy",
     "Defaults",
     "Fold",
     "Log",
@@ -50,11 +51,13 @@ __all__ = [
     "WrongValue",
     "address_of",
     "checked_url",
+    "copy_of",
     "dangers",
     "is_loopback",
     "is_pattern",
     "key_file",
     "load",
+    "load_copy",
     "losses",
     "parse",
     "parts_to_keep",

@@ -5,6 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from msgspec.structs import replace
 
 from gateway.config import catalogue
@@ -47,18 +48,43 @@ class SettingsError(Exception):
 
 def load(path: str | Path, environ: Mapping[str, str]) -> Settings:
     """Read a configuration file."""
+    settings = parse(_text_of(path), environ, str(path))
+    if not settings.server.keys_file:
+        return settings
+    return with_key_file(settings, key_file(path, settings))
+
+
+def _text_of(path: str | Path) -> str:
+    """Return the text of a configuration file. Raises SettingsError."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise SettingsError([f"{path}: {error.strerror}; `turnfold init --upstream URL` writes a first one"]) from error
     except OSError as error:
         raise SettingsError([f"{path}: {error.strerror or error}"]) from error
     except UnicodeDecodeError as error:
         raise SettingsError([f"{path}: not UTF-8 text (byte {error.start})"]) from None
-    settings = parse(text, environ, str(path))
+
+
+class Copy(msgspec.Struct, frozen=True):
+    """The texts of a configuration: of its file, and of its file with client keys."""
+
+    configuration: str
+    keys: str = ""
+
+
+def copy_of(path: str | Path, settings: Settings) -> Copy:
+    """Return a copy of a configuration file with these settings. Raises SettingsError."""
+    keys = _text_of_keys(key_file(path, settings)) if settings.server.keys_file else ""
+    return Copy(_text_of(path), keys)
+
+
+def load_copy(copy: Copy, path: str | Path, environ: Mapping[str, str]) -> Settings:
+    """Read a copy of the configuration file at ``path``. Raises SettingsError."""
+    settings = parse(copy.configuration, environ, str(path))
     if not settings.server.keys_file:
         return settings
-    return with_key_file(settings, key_file(path, settings))
+    return with_keys(settings, copy.keys, str(key_file(path, settings)))
 
 
 def key_file(path: str | Path, settings: Settings) -> Path:
@@ -85,15 +111,24 @@ def losses(kept: Iterable[str], settings: Settings) -> list[str]:
 
 def with_key_file(settings: Settings, file: Path) -> Settings:
     """Return the settings with the client keys of a file added. Raises SettingsError."""
+    return with_keys(settings, _text_of_keys(file), str(file))
+
+
+def _text_of_keys(file: Path) -> str:
+    """Return the text of a file with client keys. Raises SettingsError."""
     try:
-        text = file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise SettingsError([f"{file}: server.keys_file does not exist; `turnfold keys add NAME` makes it"]) from None
     except OSError as error:
         raise SettingsError([f"{file}: server.keys_file cannot be read ({error.strerror or error})"]) from error
     except UnicodeDecodeError as error:
         raise SettingsError([f"{file}: server.keys_file is not UTF-8 text (byte {error.start})"]) from None
-    reading = DocumentReading(str(file), {})
+
+
+def with_keys(settings: Settings, text: str, where: str) -> Settings:
+    """Return the settings with the client keys of a text added. Raises SettingsError."""
+    reading = DocumentReading(where, {})
     root = compose(text, reading)
     found = read.value_of(root, read.section({"keys": FILE["keys"]})) if root is not None else {}
     given = found.get("keys", {}) if found is not read.MISSING else {}

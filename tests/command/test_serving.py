@@ -6,6 +6,7 @@ import signal
 import socket
 import sys
 from contextlib import asynccontextmanager
+from hashlib import sha256
 from pathlib import Path
 
 import orjson
@@ -331,10 +332,41 @@ async def test_a_worker_that_is_replaced_serves_no_file_that_was_cut_short(tmp_p
         for _ in range(2):
             await line_with(process, "configuration_refused")
         os.kill(victim, signal.SIGKILL)
-        refused = [await line_with(process, "turnfold: ") for _ in range(2)]
-        assert {line.split(": ")[2] for line in refused} == {"upstreams", "keys"}
-        file.write_text(yaml.safe_dump(keyed))
         await line_with(process, '"serving"')
+        await line_with(process, "configuration_refused")
+        for _ in range(4):  # both workers take turns
+            async with (
+                client() as session,
+                session.post(f"http://127.0.0.1:{port}/v1/chat/completions", json=ASK) as answer,
+            ):
+                assert answer.status == 401
+                assert (await answer.json())["error"]["code"] == "invalid_api_key"
+
+
+@pytest.mark.parametrize("broken", ["upstreams: [", None], ids=["no YAML", "gone"])
+async def test_workers_that_are_replaced_while_the_file_is_broken_serve_as_before(tmp_path, standin, broken):
+    """They stayed down until the file was repaired, and with the last of them the whole gateway."""
+    port, admin = free_ports(2)
+    file, keys = tmp_path / "turnfold.yaml", tmp_path / "keys.yaml"
+    server = {"port": port, "workers": 2, "keys_file": "keys.yaml"}
+    config = {"server": server, "admin": {"port": admin}, "log": {"format": "json"}, "fold": {"mode": "observe"}}
+    file.write_text(configured(standin, config))
+    keys.write_text(yaml.safe_dump({"keys": {"team-a": {"hash": f"sha256:{sha256(b'secret').hexdigest()}"}}}))
+    async with started(tmp_path, "serve") as process:
+        victims = [orjson.loads(await line_with(process, '"worker_started"'))["pid"] for _ in range(2)]
+        for _ in victims:
+            await line_with(process, '"serving"')
+        for each in (file, keys):
+            each.write_text(broken) if broken else each.unlink()
+        for victim in victims:
+            os.kill(victim, signal.SIGKILL)
+        for _ in victims:
+            await line_with(process, '"serving"')
+        for key, status in (("secret", 200), ("other", 401)):
+            url, headers = f"http://127.0.0.1:{port}/v1/chat/completions", {"authorization": f"Bearer {key}"}
+            async with client() as session, session.post(url, json=ASK, headers=headers) as answer:
+                assert answer.status == status
+                assert status == 401 or answer.headers["x-turnfold-action"] == "observe"
 
 
 async def test_a_worker_that_is_replaced_is_held_to_the_address_that_its_supervisor_listens_on(tmp_path, standin):
