@@ -11,7 +11,9 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping
+from hashlib import blake2b
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from litellm.integrations.custom_logger import CustomLogger
 
@@ -66,7 +68,9 @@ class TurnfoldHook(CustomLogger):  # type: ignore[misc]  # litellm is not typed
         self._window = window
         self._policy = policy
         self._memory = Memory()
-        self._refused: OrderedDict[str, Refusal] = OrderedDict()
+        self._refused: OrderedDict[_Call, Refusal] = OrderedDict()
+        self._conversations: WeakKeyDictionary[object, object] = WeakKeyDictionary()
+        """What the caller sent, by the logging object of an attempt: after a refusal LiteLLM shows only what was sent on."""
 
     async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> dict[str, Any] | None:
         """Return the call with a conversation that fits its deployment; None to leave it as it is."""
@@ -74,6 +78,8 @@ class TurnfoldHook(CustomLogger):  # type: ignore[misc]  # litellm is not typed
         if format is None or not kwargs.get(LISTS[format]):
             return None
         try:
+            if (attempt := kwargs.get("litellm_logging_obj")) is not None:
+                self._conversations[attempt] = kwargs[LISTS[format]]
             return await asyncio.to_thread(self._fitting, kwargs, format)
         except Exception as error:  # noqa: BLE001  # a bug of ours must not cost the caller its answer
             log.warning("turnfold could not fold a call: %s", type(error).__name__)
@@ -84,12 +90,14 @@ class TurnfoldHook(CustomLogger):  # type: ignore[misc]  # litellm is not typed
     ) -> None:
         """Remember what a refusal says about size for the next attempt of the same call."""
         status = getattr(exception, "status_code", None)
-        trace = request_data.get("litellm_trace_id")
-        if not isinstance(status, int) or not isinstance(trace, str):
+        attempt = request_data.get("litellm_logging_obj")
+        conversation = None if attempt is None else self._conversations.get(attempt)
+        if not isinstance(status, int) or conversation is None:
             return
         refusal = read_refusal(status, {}, str(exception).encode("utf-8", "replace"))
         if refusal is not None:
-            self._refused[trace] = refusal
+            call = await asyncio.to_thread(_call, request_data, conversation)
+            self._refused[call] = refusal
             while len(self._refused) > REMEMBERED:
                 self._refused.popitem(last=False)
 
@@ -99,7 +107,7 @@ class TurnfoldHook(CustomLogger):  # type: ignore[misc]  # litellm is not typed
             "model": model,
             **{name: kwargs[name] for name in (LISTS[format], *BESIDE) if kwargs.get(name) is not None},
         }
-        refusal = self._refused.pop(str(kwargs.get("litellm_trace_id")), None)
+        refusal = self._refused.pop(_call(kwargs, kwargs[LISTS[format]]), None) if self._refused else None
         window = (
             self._window or _window(kwargs, model) or (getattr(refusal.numbers, "limit", None) if refusal else None)
         )
@@ -115,6 +123,17 @@ class TurnfoldHook(CustomLogger):  # type: ignore[misc]  # litellm is not typed
             if name in kwargs and name in folded.body:
                 changed[name] = folded.body[name]
         return changed
+
+
+_Call = tuple[str, bytes]
+"""A call with all its attempts: its trace, and a hash of what the caller sent. A caller may choose its trace itself, so the trace alone could
+be that of another caller, or of an earlier call."""
+
+
+def _call(kwargs: Mapping[str, Any], conversation: object) -> _Call:
+    """Return the call of an attempt. Slow for a long conversation."""
+    written = repr(conversation).encode("utf-8", "surrogatepass")
+    return str(kwargs.get("litellm_trace_id")), blake2b(written, digest_size=16).digest()
 
 
 def _window(kwargs: Mapping[str, Any], model: str) -> int | None:

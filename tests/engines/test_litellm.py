@@ -153,3 +153,18 @@ async def test_a_refusal_is_answered_by_a_smaller_request_at_the_fallback(proxy:
         assert (status, [seen.status for seen in sent]) == (200, [400, 200]), (name, text[:500])
         assert len(sent[1].body) < len(sent[0].body)
         assert sent[1].violations == []
+
+
+async def test_a_refusal_is_no_matter_for_another_conversation_with_the_same_trace(proxy: Any) -> None:
+    """A caller may choose the trace, so another caller, or a later call, may have the same."""
+    running = await proxy(scale=2.5)
+    trace = {"litellm_trace_id": "chosen"}
+    alone = {**CALLS["chat"][1], "model": "m-again", **trace}
+    assert (await running.post("/v1/chat/completions", alone))[0] == 400, "it has no fallback"
+    running.standin.scale = 1.0
+    other = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Good day."}, *LONG[-81:]]
+    sent = []
+    for more in ({}, trace):
+        assert (await running.post("/v1/chat/completions", {"model": "m-again", "messages": other, **more}))[0] == 200
+        sent.append(running.standin.requests[-1].json["messages"])
+    assert sent[0] == sent[1]
