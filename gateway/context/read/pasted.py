@@ -6,7 +6,7 @@ two rows of dashes.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from gateway.context.read.line import MOST_LINE_CHARACTERS
@@ -29,11 +29,19 @@ _DOCUMENT_WORDS: Final = (
 )
 """Words in the names of tags around documents: ``search_results``, ``environment_details``."""
 _REMINDER: Final = "reminder"
-"""The word in the name of a tag around what a program tells the model: ``system-reminder``. The user never says it, however short it is."""
+"""The word in the name of a tag around what a program tells the model: ``system-reminder``. The user never says it, however short it is. The
+word alone is also a tag that users type."""
+_PROGRAM_WORDS: Final = (
+    "agent assistant conversation developer environment instructions mode plan session system task todo tool"
+)
+"""Words beside it in the names of programs' tags: ``task_reminder``, ``reminderInstructions``."""
+_USER: Final = "user"
+"""The word in the name of a tag with which a program sets off the user's words: ``user_query``, ``userRequest``."""
 _SPEECH_WORDS: Final = "instruction instructions message prompt query question request rules task"
 """Words in the names of tags around the user's own words: ``user_query``, ``custom_instructions``."""
 _DOCUMENT: Final = frozenset(_DOCUMENT_WORDS.split())
 _SPEECH: Final = frozenset(_SPEECH_WORDS.split())
+_PROGRAM: Final = frozenset(_PROGRAM_WORDS.split())
 
 _MARK: Final = re.compile(
     r"(?P<fence>```)|^[^\S\n]{0,8}(?P<rule>-{5,}|={5,}|\"{3})[^\S\n]*$|<(?P<end>/?)(?P<tag>[A-Za-z][\w.-]{0,40})(?:[^\S\n][^<>\n]*)?>",
@@ -90,7 +98,9 @@ def own_words_of(parts: Sequence[Part]) -> str:
 
 
 def _parts(text: str) -> Iterator[Part]:
-    marks = [mark for mark in _MARK.finditer(text) if _may_enclose(mark)]
+    found = list(_MARK.finditer(text))
+    reminders = _reminders_in(found)
+    marks = [mark for mark in found if _may_enclose(mark, reminders)]
     last_end = {_kind(mark): mark.start() for mark in marks if not mark["tag"] or mark["end"]}
     start = 0
     opened: re.Match[str] | None = None
@@ -101,9 +111,9 @@ def _parts(text: str) -> Iterator[Part]:
                 yield Part(text[start : mark.start()])
                 opened, start = mark, mark.end()
         elif _kind(mark) == _kind(opened) and (not mark["tag"] or mark["end"]):
-            yield _block(opened, text[start : mark.start()])
+            yield _block(opened, text[start : mark.start()], reminders)
             opened, start = None, mark.end()
-    yield _block(opened, text[start:]) if opened else Part(text[start:])
+    yield _block(opened, text[start:], reminders) if opened else Part(text[start:])
 
 
 def _kind(mark: re.Match[str]) -> str:
@@ -111,12 +121,21 @@ def _kind(mark: re.Match[str]) -> str:
     return mark["fence"] or (mark["rule"] or "")[:1] or mark["tag"].lower()
 
 
-def _may_enclose(mark: re.Match[str]) -> bool:
-    """Return whether a mark is a fence, a rule, or a tag that names a document."""
-    if not mark["tag"]:
+def _reminders_in(marks: Iterable[re.Match[str]]) -> set[str]:
+    """Return the names of tags around reminders of a program. The word alone is one if a program has set off the user's words, too."""
+    names = {tag: _words_of(tag) for tag in {mark["tag"] for mark in marks if mark["tag"]}}
+    is_set_off = any([_USER in words and not words.isdisjoint(_SPEECH) for words in names.values()])
+    return {
+        name for name, words in names.items() if _REMINDER in words and (is_set_off or not words.isdisjoint(_PROGRAM))
+    }
+
+
+def _may_enclose(mark: re.Match[str], reminders: Container[str]) -> bool:
+    """Return whether a mark is a fence, a rule, or a tag that names a document or a program's reminder."""
+    if not mark["tag"] or mark["tag"] in reminders:
         return True
     words = _words_of(mark["tag"])
-    return _REMINDER in words or (not words.isdisjoint(_DOCUMENT) and words.isdisjoint(_SPEECH))
+    return not words.isdisjoint(_DOCUMENT) and words.isdisjoint(_SPEECH)
 
 
 def _words_of(tag: str) -> set[str]:
@@ -124,7 +143,7 @@ def _words_of(tag: str) -> set[str]:
     return {word.lower() for word in _NAME_PARTS.split(tag)}
 
 
-def _block(opened: re.Match[str], text: str) -> Part:
+def _block(opened: re.Match[str], text: str, reminders: Container[str]) -> Part:
     """Return the text behind an opening mark as a block, or as own words if it is short."""
     if opened["fence"]:
         language = _LANGUAGE.match(text)
@@ -134,6 +153,6 @@ def _block(opened: re.Match[str], text: str) -> Part:
         return Part(rows)
     tag = opened["tag"] or ""
     is_long = text.strip().count("\n") + 1 >= LEAST_BLOCK_ROWS or len(text) > MOST_LINE_CHARACTERS
-    if is_long or _REMINDER in _words_of(tag):
+    if is_long or tag in reminders:
         return Part(text, True, tag)
     return Part(text)

@@ -59,12 +59,29 @@ def test_anything_else_is_the_speakers_own_words(text: str) -> None:
     assert own_words(text).split() == text.split() or "short" in text
 
 
-@pytest.mark.parametrize("tag", ["system-reminder", "system_reminder", "Reminder", "taskReminder"])
+@pytest.mark.parametrize("tag", ["system-reminder", "system_reminder", "reminderInstructions", "taskReminder"])
 def test_a_programs_reminder_is_never_the_users_words_however_short(tag: str) -> None:
     text = f"<{tag}>You must always use the todo tool.</{tag}>\n{ASKED}"
 
     assert own_words(text) == ASKED
     assert not any(line.binding for line in read({"role": "user", "content": text}) if "todo" in line.text)
+
+
+@pytest.mark.parametrize("tag", ["reminder", "Reminder", "my-reminder", "important_reminder"])
+def test_a_reminder_that_a_user_types_is_the_users_words(tag: str) -> None:
+    """A standing wish inside it was lost."""
+    text = f"<{tag}>Always answer in French.</{tag}>\n{ASKED}"
+
+    assert own_words(text) == text
+    assert any(line.binding for line in read({"role": "user", "content": text}) if "French" in line.text)
+
+
+def test_a_reminder_beside_words_of_the_user_that_a_program_has_set_off_is_the_programs() -> None:
+    """As GitHub Copilot writes them."""
+    text = f"<reminder>You must always use the todo tool.</reminder>\n<userRequest>\n{ASKED}\n</userRequest>"
+
+    assert "todo" not in own_words(text)
+    assert ASKED in own_words(text)
 
 
 def test_a_short_block_is_not_described() -> None:
