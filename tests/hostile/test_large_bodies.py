@@ -18,6 +18,7 @@ from gateway.wire.splice import splice
 from tests.fakes import words
 from tests.hostile.test_fair import calls
 from tests.hostile.test_long_text import steps
+from turnfold.library import fold
 
 COUNTED = {"/messages/count_tokens": "messages", "/responses/input_tokens": "input"}
 
@@ -51,6 +52,24 @@ def test_a_step_of_twice_the_calls_takes_twice_the_steps_to_read_and_write(forma
         format.encode(asked, Edits(messages=shorter))
 
     few, many = (steps(lambda count=count: work(count)) for count in (200, 800))
+
+    assert many < 5 * few
+
+
+@pytest.mark.parametrize("format", FORMATS.values(), ids=lambda format: format.name)
+def test_an_old_step_of_four_times_the_calls_takes_four_times_the_steps_to_fold(format: Format) -> None:
+    """Four thousand calls at once took half a minute: the message of the calls was read again for each result, and each of its arguments was
+    shortened again and again."""
+
+    def work(count: int) -> None:
+        body = orjson.dumps(one_step(format, count)).replace(rb'"{}"', rb'"{\"number\":\"%s\"}"' % (b"word " * 12))
+        body = body.replace(b'"input":{}', b'"input":{"number":"%s"}' % (b"word " * 12))
+        member = "input" if format.name == "responses" else "messages"
+        asked = orjson.loads(body)
+        asked[member] += [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "And now?"}]
+        assert fold(asked, window=4000, format=format.name).changed
+
+    few, many = (steps(lambda count=count: work(count)) for count in (500, 2000))
 
     assert many < 5 * few
 

@@ -56,6 +56,7 @@ def _shrink(
     message: Message, tokens: int, counter: Counter, question_words: frozenset[str], *, thorough: bool
 ) -> Message:
     """Shorten one text after the other, the longest first, until the message is small enough or no text gets shorter."""
+    in_vain = set[tuple[str, int]]()  # a message may have thousands of calls: none is tried twice
     for _ in range(MOST_TRIES):
         cost = counter.message(message)
         if cost <= tokens:
@@ -63,10 +64,13 @@ def _shrink(
         for path, text in sorted(_texts(message), key=lambda found: -len(found[1])):
             size = counter.text(text)
             target = max(size - (cost - tokens), min(size // 3, LEAST_TEXT_TOKENS), 4)
+            if (text, target) in in_vain:
+                continue
             shorter = _shorter(path, text, target, counter.text, question_words, thorough=thorough)
             if counter.text(shorter) < size:
                 message = _replaced(message, path, shorter)
                 break
+            in_vain.add((text, target))
         else:
             return message
     return message

@@ -10,6 +10,7 @@ from gateway.context.weigh.line_pool import LinePool
 from gateway.context.write.readings import (
     FULLY_READ_CHARACTERS,
     USER_READ_CHARACTERS,
+    ShownCalls,
     number_skimmed,
     reading_of,
     readings_of_notes,
@@ -59,10 +60,11 @@ def pool_of(source: Source, folded: Sequence[int], read_in_full: frozenset[int] 
     earlier = _newest_pool(source)
     origins: dict[int, _Origin] = {}
     readings = list(readings_of_notes(source.earlier_notes, source.memory))
+    shown: ShownCalls = {}
     for index, read in zip(folded, _ways_to_read(source, folded, read_in_full), strict=True):
         origin = origins[index] = messages[index], messages[callers[index]] if index in callers else None, read
         known = earlier.pool.readings.get(index) if earlier and earlier.origins.get(index) == origin else None
-        readings.append(known or reading_of(source, index, read))
+        readings.append(known or reading_of(source, index, read, shown))
     pool = LinePool(readings, first_question, earlier.pool.tally if earlier is not None else None)
     _, entry = source.memory.put(key, _CachedPool(pool, origins), bytes_of(pool) + POOL_MESSAGE_BYTES * len(origins))
     pool.add_bytes = entry.grow

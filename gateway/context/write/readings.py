@@ -23,6 +23,9 @@ the worst text and 1 s for prose; a window of a million tokens has four times as
 LONGEST_SHOWN_CALL: Final = 72
 """Characters. A longer call is shown before its result by its tool's name only."""
 
+ShownCalls = dict[int, dict[str | None, str]]
+"""How the calls of messages are shown before their results: by the message's index, and the call's id."""
+
 _NAME: Final = re.compile(r"[\w.-]{1,64}")
 """The name of a speaker. OpenAI allows these characters, and fewer letters. None of them can end the name in a row."""
 _SPEAKER: Final = re.compile(rf"(user|assistant)(?: \(({_NAME.pattern})\))?: ")
@@ -54,10 +57,13 @@ def messages_by_relevance(
     return [indices[position] for position in lookup.most_relevant(texts, roles, query, pinned_words, factors)]
 
 
-def reading_of(source: Source, index: int, read: Callable[[Message, Memory], tuple[Line, ...]]) -> MessageLines:
-    """Return a message of a conversation with its lines; ``read`` reads it in full or skims it."""
+def reading_of(
+    source: Source, index: int, read: Callable[[Message, Memory], tuple[Line, ...]], shown: ShownCalls
+) -> MessageLines:
+    """Return a message of a conversation with its lines; ``read`` reads it in full or skims it. The calls of a caller are added to
+    ``shown``: one message may have thousands."""
     message = source.messages[index]
-    call = _call_of(source, index)
+    call = _call_of(source, index, shown)
     role, name = str(message.get("role")), _speaker_name(message)
     return MessageLines(index, role, read(message, source.memory), call, name)
 
@@ -69,19 +75,31 @@ def _speaker_name(message: Message) -> str:
     return name if speaks and isinstance(name, str) and _NAME.fullmatch(name) else ""
 
 
-def _call_of(source: Source, index: int) -> str:
+def _call_of(source: Source, index: int, shown: ShownCalls) -> str:
     """Return the call of a tool result, or its tool's name; empty for any other message."""
     message = source.messages[index]
     if message.get("role") not in RESULT_ROLES:
         return ""
     caller = source.structure.callers.get(index)
-    caller_lines = lines.read(source.messages[caller], source.memory) if caller is not None else ()
-    calls = calls_of(source.messages[caller]) if caller is not None else []
-    # A message's calls are its last lines.
-    for call, line in zip(calls, caller_lines[len(caller_lines) - len(calls) :], strict=False):
-        if call.get("id") == message.get("tool_call_id"):
-            return line.text if len(line.text) <= LONGEST_SHOWN_CALL else call_name(call)
+    call_id = message.get("tool_call_id")
+    if caller is not None and (call_id is None or isinstance(call_id, str)):
+        if caller not in shown:
+            shown[caller] = _shown_calls(source.messages[caller], source.memory)
+        if (call := shown[caller].get(call_id)) is not None:
+            return call
     return str(message.get("name") or "tool")
+
+
+def _shown_calls(message: Message, memory: Memory) -> dict[str | None, str]:
+    """Return how each call of a message is shown before its result, by the id of the call. A legacy call has none."""
+    calls, read = calls_of(message), lines.read(message, memory)
+    # A message's calls are its last lines.
+    pairs = zip(calls, read[len(read) - len(calls) :], strict=False)
+    found = [
+        (call.get("id"), line.text if len(line.text) <= LONGEST_SHOWN_CALL else call_name(call)) for call, line in pairs
+    ]
+    # Of calls with the same id, the first one is shown.
+    return {call_id: text for call_id, text in reversed(found) if call_id is None or isinstance(call_id, str)}
 
 
 def readings_of_notes(text: str, memory: Memory) -> Iterator[MessageLines]:

@@ -20,6 +20,7 @@ from gateway.context.write.fill import QuotesToFill
 from gateway.context.write.pools import pool_of
 from gateway.context.write.readings import (
     FULLY_READ_CHARACTERS,
+    ShownCalls,
     messages_by_relevance,
     number_skimmed,
     reading_of,
@@ -236,11 +237,12 @@ def _pool_to_search(
         return pool
     left = OLD_CHARACTERS
     old: list[MessageLines] = []
+    shown: ShownCalls = {}
     for index in messages_by_relevance(source, folded[:skimmed], query, pinned_words):
         left -= len(text_of(source.messages[index]))
         if left <= 0:
             break
-        old.append(reading_of(source, index, lines.read))
+        old.append(reading_of(source, index, lines.read, shown))
     was_skimmed = set(folded[:skimmed])
     newer = [reading for index, reading in pool.readings.items() if index >= 0 and index not in was_skimmed]
     readings = sorted([*old, *newer], key=lambda reading: reading.message)
