@@ -56,6 +56,24 @@ def test_a_body_is_found_in_each_kind_of_record(kind, record):
     assert {name: found[name] for name in CHAT} == CHAT
 
 
+@pytest.mark.parametrize("record", ["%s", '{"body":%s}', '{"request_body":"%s"}', "[%s]"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        r'{"model":"gpt-4o","messages":[{"role":"user","content":"half of an emoji: \ud83d"}]}',
+        '{"model":"gpt-4o","temperature":NaN,"messages":[{"role":"user","content":"Hello"}]}',
+        f'{{"model":"m","messages":[{{"role":"user","content":[{{"type":"odd","deep":{"[" * 300 + "]" * 300}}}]}}]}}',
+    ],
+    ids=["half of an emoji", "NaN", "deep"],
+)
+def test_a_body_that_strict_parsers_refuse_is_replayed(tmp_path, record, body):
+    """The gateway serves such bodies. One of 300 levels in a list ended the command."""
+    held = orjson.dumps(body).decode()[1:-1] if '"%s"' in record else body
+    (tmp_path / "log.jsonl").write_text(record.replace("%s", held) + "\n")
+
+    assert replayed(str(tmp_path / "log.jsonl"))["requests"] == 1
+
+
 def test_a_request_with_a_deep_call_is_replayed(tmp_path):
     deep = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a":' * 300 + "1" + "}" * 300}}
     called = [{"role": "assistant", "content": None, "tool_calls": [deep]}, {"role": "tool", "tool_call_id": "c", "content": "ok"}]  # fmt: skip

@@ -13,6 +13,9 @@ from typing import Any, BinaryIO, Final, cast
 
 import orjson
 
+from gateway.wire.message import dumps
+from gateway.wire.surrogates import loads
+
 LONGEST_LINE: Final = 64 * 2**20
 """Bytes. A longer line is no request that a gateway would take: server.max_body."""
 BATCH_BYTES: Final = 2**21
@@ -81,16 +84,16 @@ def _values(source: BinaryIO) -> Iterator[bytes]:
 
 def _each(value: bytes) -> Iterator[bytes]:
     """Yield the members of a list of records, or the value itself."""
-    read = orjson.loads(value)
+    read = loads(value)
     if isinstance(read, list):
-        yield from map(orjson.dumps, read)
+        yield from map(dumps, read)
     else:
         yield value
 
 
 def _is_json(text: bytes) -> bool:
     try:
-        orjson.loads(text)
+        loads(text)
     except orjson.JSONDecodeError:
         return False
     return True
@@ -99,19 +102,19 @@ def _is_json(text: bytes) -> bool:
 def body_in(line: bytes) -> bytes | None:
     """Return the request body in a line; None when there is none."""
     try:
-        record = orjson.loads(line)
+        record = loads(line)
     except orjson.JSONDecodeError:
         return None
     found = _body(record, 0)
     if found is None:
         return None
-    return line if found is record else orjson.dumps(found)
+    return line if found is record else dumps(found)
 
 
 def _body(record: Any, depth: int) -> Mapping[str, Any] | None:
     if isinstance(record, str) and record[:1] == "{":
         try:
-            record = orjson.loads(record)
+            record = loads(record.encode("utf-8", "surrogatepass"))
         except orjson.JSONDecodeError:
             return None
     if not isinstance(record, dict) or depth > DEEPEST:
