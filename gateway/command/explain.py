@@ -15,12 +15,14 @@ from rich.text import Text
 from gateway.command import usable
 from gateway.config import Settings, SettingsError, WrongValue, checked_url
 from gateway.context.write.explain import PINNED, UNCHANGED, Fate
+from gateway.observe.printable import printable
 from gateway.serve.admin.explain import explain, fates
 from gateway.serve.gateway import Gateway
 from gateway.state.store import open_store
 from gateway.wire.format import Conversation
 from gateway.wire.formats import recognise
 from gateway.wire.memory import Memory
+from gateway.wire.message import dumps
 
 SHOWN: Final = 400
 """Characters of a message that are shown. Chosen: about five lines on a terminal."""
@@ -48,12 +50,20 @@ def run(path: Path, config: Path | None, window: int | None, upstream: str | Non
         return 2
     decision, lines = asyncio.run(_explained(settings, request))
     if as_json:
-        click.echo(orjson.dumps(decision, option=orjson.OPT_INDENT_2).decode())
+        click.echo(_as_json(decision))
     else:
         if config is None and window is not None:
             decision["window_from"] = "--window"
         _show(Console(), decision, lines)
     return 0
+
+
+def _as_json(decision: dict[str, Any]) -> str:
+    """Return a decision as indented JSON; in one row if a message in it is nested deeper than orjson writes."""
+    try:
+        return orjson.dumps(decision, option=orjson.OPT_INDENT_2).decode()
+    except TypeError:
+        return dumps(decision).decode()
 
 
 def _flaw(raw: bytes) -> str:
@@ -83,12 +93,18 @@ async def _explained(settings: Settings, request: Conversation) -> tuple[dict[st
 
 
 def _show(console: Console, decision: dict[str, Any], lines: tuple[Fate, ...]) -> None:
-    verdict = {"none": "[green]fits, leaves as it came", "fold": "[yellow]would be folded", "error": "[red]cannot fit"}
-    console.print(f"[bold]{decision['model'] or '(no model)'}[/]: {verdict[decision['action']]}[/]")
+    verdict = {
+        "none": Text("fits, leaves as it came", style="green"),
+        "fold": Text("would be folded", style="yellow"),
+        "error": Text("cannot fit", style="red"),
+    }
+    model = Text(printable(decision["model"]) or "(no model)", style="bold")
+    console.print(Text.assemble(model, ": ", verdict[decision["action"]]))
     console.print(
         f"  prompt {decision['prompt_tokens']} tokens ({decision['basis']}; messages {decision['messages_tokens']}, tools and overhead "
         f"{decision['tools_tokens']}) + reserve {decision['reserve']} + margin {decision['margin']}  vs  window {decision['window']} "
-        f"(from {decision['window_from']})"
+        f"(from {printable(decision['window_from'])})",
+        markup=False,
     )
     if decision["action"] == "none":
         return
@@ -101,4 +117,5 @@ def _show(console: Console, decision: dict[str, Any], lines: tuple[Fate, ...]) -
     for fate in lines:
         style = "green" if fate.why in (PINNED, UNCHANGED) else "yellow" if fate.kept else "red"
         shown = fate.text if len(fate.text) <= SHOWN else f"{fate.text[:SHOWN]} ... ({len(fate.text)} characters)"
-        console.print(Text(f"{fate.index:>4} {fate.role}: {shown}", style=style), Text(f"     {fate.why}", style="dim"))
+        rows = map(printable, f"{fate.index:>4} {fate.role}: {shown}".expandtabs().split("\n"))
+        console.print(Text("\n".join(rows), style=style), Text(f"     {fate.why}", style="dim"))

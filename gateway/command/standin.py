@@ -8,6 +8,7 @@ import click
 
 from gateway.command.process import fail
 from gateway.config.report import many
+from gateway.observe.printable import printable
 from gateway.serve import process
 from gateway.standin import Completion, Seen, StandIn
 
@@ -63,4 +64,4 @@ async def _tell_end(seen: Seen) -> None:
 def _line(seen: Seen) -> str:
     counted = f"  {many(seen.prompt_tokens, 'token')}" if seen.window else ""
     too_long = "  too long" if seen.window and seen.prompt_tokens > seen.window else ""
-    return f"{seen.method} {seen.path}  {seen.status}{counted}{too_long}"
+    return f"{seen.method} {printable(seen.path)}  {seen.status}{counted}{too_long}"

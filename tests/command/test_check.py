@@ -16,6 +16,7 @@ from gateway.config.readers import LARGEST
 from gateway.context.choose import embedding
 from gateway.standin import Raw, StandIn
 from gateway.state.store.sqlite import SCHEMA
+from gateway.wire.message import dumps
 from tests import fakes
 from tests.context.choose.paraphrase import WITH_EXTRA
 
@@ -132,6 +133,31 @@ def test_explain_takes_an_upstream_and_a_window(tmp_path):
     wrong = CliRunner().invoke(main, ["explain", str(request), "--upstream", "h/v1"])
     assert wrong.exit_code == 2
     assert "--upstream: the value is not a URL" in wrong.output
+
+
+def test_explain_shows_text_that_steers_no_terminal_and_is_no_markup(tmp_path):
+    """A request may come from anyone, such as from a log."""
+    odd = "x\x1b]0;title\x07\x1b[2J[/bold][/nope]\u202egnp"
+    request = tmp_path / "r.json"
+    request.write_bytes(orjson.dumps({"model": odd, "messages": [fakes.user(f"{odd}\nrow"), *fakes.chat(60)[1:]]}))
+    done = CliRunner().invoke(main, ["explain", str(request), "--window", "2000"])
+    assert done.exit_code == 0, done.output
+    assert done.output.count("[/nope]") >= 2
+    assert all(sign.isprintable() or sign == "\n" for sign in done.output)
+
+
+def test_explain_writes_json_of_a_message_of_any_depth(tmp_path):
+    call = {"type": "tool_use", "id": "c", "name": "f", "input": orjson.loads('{"a":' * 300 + "1" + "}" * 300)}
+    messages = [
+        fakes.user("word " * 3000),
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "done"}]},
+    ]
+    request = tmp_path / "r.json"
+    request.write_bytes(dumps({"model": "m", "max_tokens": 9, "messages": messages}))
+    done = CliRunner().invoke(main, ["explain", str(request), "--window", "2000", "--json"])
+    assert done.exit_code == 0, done.output
+    assert orjson.loads(done.output)["action"] == "fold"
 
 
 SEMANTIC = [

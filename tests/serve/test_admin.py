@@ -9,6 +9,7 @@ import pytest
 from yarl import URL
 
 from gateway.standin import StandIn
+from gateway.wire.message import dumps
 from tests import fakes
 from tests.running import Gateway
 
@@ -71,6 +72,15 @@ async def test_what_fits_is_counted_in_an_explanation(standin: StandIn, gateway:
     assert (told["action"], told["fits"], told["steps"]) == ("none", True, [])
     assert told["basis"] in ("exact", "anchor", "estimate")
     assert 4 < told["prompt_tokens"] < 12
+
+
+async def test_a_request_of_any_depth_is_explained(standin: StandIn, gateway: Start) -> None:
+    odd = {"type": "odd", "deep": orjson.loads("[" * 300 + "]" * 300)}
+    messages = [{"role": "user", "content": [{"type": "text", "text": "Hello"}, odd]}]
+    running = await gateway(standin, SMALL)
+    status, raw = await admin(running, "POST", "/api/explain", dumps({"model": "m", "messages": messages}))
+
+    assert (status, orjson.loads(raw)["action"]) == (200, "none")
 
 
 @pytest.mark.parametrize("body", [b"no json", b"[]", b'{"messages": 3}'])

@@ -20,6 +20,7 @@ from gateway.state.facts import Fact
 from gateway.state.forgetting import Order
 from gateway.state.store.reason import reason_of
 from gateway.wire.formats import recognise
+from gateway.wire.message import dumps
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Answer = Callable[[Gateway, web.Request], Awaitable[Any]]
@@ -182,4 +183,4 @@ def _check_token(request: web.Request, token: str) -> None:
 
 
 def _json(value: Any) -> web.Response:
-    return web.Response(body=orjson.dumps(value), content_type=errors.JSON)
+    return web.Response(body=dumps(value), content_type=errors.JSON)
