@@ -73,7 +73,9 @@ def opened(gateway, path):
 MESSAGES = [
     ("/responses", CREATE, 2),
     ("/responses", CREATE.encode(), 2),
+    ("/responses", f'{CREATE[:-1]},"temperature":NaN}}', 2),
     (REALTIME, '{"type":"response.create","event_id":"mine"}', 1),
+    (REALTIME, r'{"type":"response.create","event_id":"mine","half":"\ud83d"}', 1),
     (REALTIME, APPEND, 2),
     (REALTIME, b"\0\1", 2),
 ]

@@ -9,6 +9,7 @@ import pytest
 from aiohttp import web
 
 from gateway.standin import responses
+from gateway.wire import surrogates
 from gateway.wire.compaction import SEAL, item
 from tests import running
 from tests.e2e.native import MODEL, RESPONSES
@@ -62,6 +63,17 @@ async def test_a_stateless_message_above_the_window_is_folded(said, frame) -> No
     assert sent["type"] == "response.create"
     assert responses.added(body, sent) == []
     assert len(orjson.dumps(sent)) < len(orjson.dumps(body)) / 3
+
+
+@pytest.mark.parametrize("odd", [r'"half of an emoji: \ud83d"', "NaN"])
+async def test_a_message_that_strict_parsers_refuse_is_folded_as_over_http(said, odd) -> None:
+    """It was taken for a message that asks for nothing: neither folded nor counted before it was sent."""
+    message = f'{orjson.dumps(create(60)).decode()[:-1]},"metadata":{odd}}}'
+
+    sent = surrogates.loads((await said(message)).encode())
+
+    assert sent["type"] == "response.create"
+    assert len(orjson.dumps(sent)) < len(message) / 3
 
 
 @pytest.mark.parametrize(

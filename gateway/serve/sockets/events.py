@@ -9,6 +9,7 @@ from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.body import READS_FASTER
 from gateway.serve.incoming.errors import ClientError
 from gateway.wire.binary import message_in
+from gateway.wire.surrogates import repaired
 
 CREATE: Final = "response.create"
 """The type of a client's message that asks for a response."""
@@ -53,11 +54,12 @@ _event: Final = msgspec.json.Decoder(Event).decode
 
 
 def read_event(raw: bytes) -> Event:
-    """Return what is read of an event; nothing of one that cannot be read."""
+    """Return what is read of an event, also of one that strict parsers refuse; nothing of one that cannot be read."""
     try:
         return _event(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return Event()
+        whole = repaired(raw)
+        return read_event(whole) if whole is not raw else Event()
 
 
 async def event_of(gateway: Gateway, text: str) -> Event:

@@ -22,13 +22,12 @@ from gateway.serve.request.mode import mode_of
 from gateway.serve.request.place import Place
 from gateway.serve.request.sessions import session_of
 from gateway.serve.sockets.asking import Asking, ask
-from gateway.serve.sockets.events import CREATE
+from gateway.serve.sockets.events import CREATE, read_event
 from gateway.state.freeing import LEAST_FREED_BYTES
 from gateway.upstream.client import Target
 from gateway.wire.format import Conversation
 from gateway.wire.model_name import differs
 from gateway.wire.responses import PATH, RESPONSES
-from gateway.wire.views import event_type
 
 log = structlog.get_logger(__name__)
 
@@ -67,8 +66,8 @@ async def fold_message(gateway: Gateway, request: web.BaseRequest, target: Targe
 
 def _kind(raw: bytes) -> str:
     """Return the type of a message; "" when it has none, or two: parsers differ in which of the two they read."""
-    kind = event_type(raw)
-    return "" if kind != CREATE and differs(raw, ("type",)) else kind
+    kind = read_event(raw).type
+    return kind if isinstance(kind, str) and (kind == CREATE or not differs(raw, ("type",))) else ""
 
 
 async def _fold_create(gateway: Gateway, request: web.BaseRequest, target: Target, message: str, raw: bytes) -> Message:
