@@ -107,6 +107,19 @@ async def test_a_message_beyond_the_limit_is_refused_and_the_socket_stays_open(
     assert (await gateway.chat({**ASK, "max_tokens": 200}, BEARER)).status == 429
 
 
+@pytest.mark.parametrize("path", ["/responses", REALTIME])
+async def test_a_message_that_is_nested_too_deep_to_be_read_counts_as_a_request(limited, speaking, path):
+    gateway = await limited(rpm=3)
+    message = f'{CREATE[:-1]},"metadata":{"[" * 5000}{"]" * 5000}}}'
+    async with opened(gateway, path) as socket:
+        for _ in range(2):
+            await say(socket, message)
+            assert [(await heard(socket))["type"] for _ in range(2)] == ["response.created", "response.done"]
+        await say(socket, message)
+        assert (await heard(socket))["error"]["code"] == "rate_limit_exceeded"
+    assert len(speaking[1]) == 2
+
+
 @pytest.mark.parametrize("kind", sorted(limits.STOPS))
 async def test_what_only_stops_work_passes_without_tokens(limited, speaking, kind):
     gateway = await limited(tpm=100)

@@ -13,6 +13,7 @@ from gateway.wire.surrogates import repaired
 
 CREATE: Final = "response.create"
 """The type of a client's message that asks for a response."""
+_QUOTED_CREATE: Final = b'"response.create"'
 ERROR: Final = "error"
 
 
@@ -54,12 +55,15 @@ _event: Final = msgspec.json.Decoder(Event).decode
 
 
 def read_event(raw: bytes) -> Event:
-    """Return what is read of an event, also of one that strict parsers refuse; nothing of one that cannot be read."""
+    """Return what is read of an event, also of one that strict parsers refuse. One that cannot be read, because it is nested too deep, asks
+    for a response if it may: some servers read it."""
     try:
         return _event(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         whole = repaired(raw)
-        return read_event(whole) if whole is not raw else Event()
+        if whole is not raw:
+            return read_event(whole)
+        return Event(CREATE) if _QUOTED_CREATE in raw else Event()
 
 
 async def event_of(gateway: Gateway, text: str) -> Event:
