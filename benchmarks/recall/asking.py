@@ -4,9 +4,9 @@ A message asks for something that was said, or it does not:
 
 - Questions about chats, each put in the place of a message of the user that comes after what it asks for, are messages that ask.
 - The messages of the user in these chats are messages that do not. A few of them do, which makes the figures a little too low.
+- Instructions and everyday messages at the end of the six first chats (`instructed`) are of both kinds.
 
-Messages with a question mark or a verb of instruction are left out, because other rules decide on them. The weights are fitted on sets in
-whose view other rules were chosen, by logistic regression. Printed for them, and for held-out sets: of how many messages that ask, and of
+The weights are fitted on sets in whose view other rules were chosen, by logistic regression. Printed for them, and for held-out sets: of how many messages that ask, and of
 how many others, the points reach each limit.
 """
 
@@ -16,16 +16,14 @@ from typing import Any, Final, NamedTuple
 
 from benchmarks.recall.__main__ import load_if_present
 from benchmarks.recall.authored import SETS
+from benchmarks.recall.instructed import instructions
 from gateway.context.choose import asking
 from gateway.context.read import lines
 from gateway.context.read.as_said import as_said, said_in
-from gateway.context.read.instructions import is_unmarked_request
-from gateway.context.read.learned import request_points
 from gateway.context.read.line import MessageLines
-from gateway.context.read.questions import is_question
 from gateway.context.read.spoken import spoken
 from gateway.context.weigh.line_pool import LinePool
-from gateway.context.write.asked import LEAST_ASKING, SURE_ASKING
+from gateway.context.write.asked import LEAST_ASKING, LIKELY_ASKING, SURE_ASKING
 from gateway.wire.message import Message
 
 FITTED_ON: Final = (
@@ -37,11 +35,13 @@ FITTED_ON: Final = (
     "languages",
     "languages_more",
     "everyday",
+    "unmarked",
 )
 HELD_OUT: Final = (
     "applications_held_out",
     "channels_held_out",
     "everyday_held_out",
+    "unmarked_held_out",
     "held_out_fifth",
     "held_out_sixth",
 )
@@ -51,7 +51,7 @@ MOST_OF_CHAT: Final = 30
 """Messages of a chat that are used, at most."""
 ROUNDS: Final = 3000
 RATE: Final = 0.3
-LIMITS: Final = (LEAST_ASKING - 0.5, LEAST_ASKING, SURE_ASKING, SURE_ASKING + 1.0)
+LIMITS: Final = (LEAST_ASKING - 0.5, LEAST_ASKING, LIKELY_ASKING, SURE_ASKING)
 
 
 class Example(NamedTuple):
@@ -61,7 +61,7 @@ class Example(NamedTuple):
     asks: bool
 
 
-NAMES: Final = ("WORDING", "SMALL", "LARGE", "QUESTION_WORD", "UNKNOWN")
+NAMES: Final = ("WORDING", "SMALL", "LARGE", "QUESTION_WORD", "FORM", "UNKNOWN", "NEED")
 
 
 def examples(name: str) -> list[Example]:
@@ -70,6 +70,16 @@ def examples(name: str) -> list[Example]:
         load_if_present("chats.jsonl") if name == "chats" else next(each.talks for each in SETS if each.file == name)
     )
     return [example for talk in talks for example in _examples_of(talk)]
+
+
+def examples_of_instructions(*, held_out: bool) -> list[Example]:
+    """Return the instructions and everyday messages as examples."""
+    return [
+        example
+        for each in instructions()
+        if each.held_out is held_out
+        for example in _example(each.point.request, asks=bool(each.point.remarks))
+    ]
 
 
 def _examples_of(talk: dict[str, Any]) -> Iterator[Example]:
@@ -86,23 +96,13 @@ def _examples_of(talk: dict[str, Any]) -> Iterator[Example]:
 
 
 def _example(request: Sequence[Message], *, asks: bool) -> Iterator[Example]:
-    """Yield the last message of a request as an example, unless another rule decides on it."""
+    """Yield the last message of a request as an example, if it says anything."""
     *before, message = as_said(request)
     text = spoken(said_in(message))
-    if text and not is_question(text) and is_unmarked_request(text):
+    if text:
         folded = before[1 : int(FOLDED * len(before))]
         pool = LinePool([MessageLines(at, each["role"], lines.read(each)) for at, each in enumerate(folded)])
-        yield Example(signs_of(pool, text), asks)
-
-
-def signs_of(pool: LinePool, text: str) -> tuple[float, ...]:
-    """Return the signs by which `asking` gives points."""
-    return (
-        request_points(text),
-        *asking.sizes(text),
-        float(asking.is_short_with_question_word(text)),
-        asking.unknown_share(pool, text),
-    )
+        yield Example(asking.signs(pool, text), asks)
 
 
 def fit(given: Sequence[Example]) -> tuple[float, ...]:
@@ -148,7 +148,7 @@ def report(name: str, given: Sequence[Example], weights: Sequence[float]) -> Non
 
 def main() -> None:
     of_sets = {name: examples(name) for name in (*FITTED_ON, *HELD_OUT)}
-    fitted = [example for name in FITTED_ON for example in of_sets[name]]
+    fitted = [example for name in FITTED_ON for example in of_sets[name]] + examples_of_instructions(held_out=False)
     weights = fit(fitted)
     print(
         "fitted: BIAS",
@@ -157,6 +157,7 @@ def main() -> None:
     )
     print(f"{'':24}{'asks':>5}{'not':>6}" + "".join(f"{f'from {limit}':>15}" for limit in LIMITS))
     report("fitted on", fitted, weights)
+    report("instructions", examples_of_instructions(held_out=True), weights)
     for name in HELD_OUT:
         report(name, of_sets[name], weights)
 

@@ -166,6 +166,16 @@ SETS: Final = (
         " Of their messages only the form of the app's was looked at.",
     ),
     Authored(
+        "chats without marks", "unmarked", Kind.CHAT,
+        "A tiler who types and dictates for months, a German student with lecture notes, a developer with a side project, a Spanish widow and a companion. Nine in ten"
+        " questions have no mark. Weights of what a message asks were fitted on them.",
+    ),
+    Authored(
+        "chats without marks, held out", "unmarked_held_out", Kind.CHAT,
+        "Four more, by other authors: a move abroad, a French novelist, a project manager who writes English as a second language, a coach in Chinese. Nothing is"
+        " chosen on them.",
+    ),
+    Authored(
         "agents with other tools", "tool_agents", Kind.AGENT,
         "Three long sessions: a browser, a data warehouse, a coding agent with reminders in its messages.",
     ),

@@ -33,23 +33,28 @@ USER_FACTOR: Final = 1.8
 often, the sentences of the assistant have it, too. They say what it found or did; its calls and their results only contain the words."""
 NARRATOR_FACTOR: Final = 1.4
 """Factor for the assistant's messages where it is the assistant who tells, as in a game. Chosen on two games, with 1 and 1.8."""
-ASKING_BIAS: Final = -4.71
-"""Points of any message without a question mark, as a logarithm of the odds that it asks for something that was said (`asking`). These weights are
-fitted by `python -m benchmarks.recall.asking`."""
-ASKING_WORDING: Final = 0.45
+ASKING_BIAS: Final = -5.65
+"""Points of any message, as a logarithm of the odds that it asks for something that was said (`asking`). These weights are fitted by
+`python -m benchmarks.recall.asking`."""
+ASKING_WORDING: Final = 0.46
 """The same for each learned point of its wording (`learned.request_points`)."""
-ASKING_SMALL: Final = 1.15
+ASKING_SMALL: Final = 1.43
 """The same for each factor of *e* by which it is larger, up to `ASKING_SMALL_CHARACTERS`: very short messages are answers."""
-ASKING_LARGE: Final = -3.56
+ASKING_LARGE: Final = -4.36
 """The same beyond `ASKING_SMALL_CHARACTERS`: long messages tell."""
 ASKING_SMALL_CHARACTERS: Final = 60
 """Characters: the length of a question."""
-ASKING_QUESTION_WORD: Final = 2.86
+ASKING_QUESTION_WORD: Final = 2.14
 """The same for a question word at any place of a short message."""
-ASKING_UNKNOWN: Final = -2.84
+ASKING_FORM: Final = 1.7
+"""The same for the form of a question: its mark, or how a question begins (`questions.wants_to_know`)."""
+ASKING_UNKNOWN: Final = -1.69
 """The same if the folded part has none of its words; a share of it if it has some. News has words that were never said."""
-QUOTE_SHARE_WITHOUT_QUESTION: Final = 0.5
-"""Share of the tokens of quotes that the quotes of a message without a question may take."""
+ASKING_NEED: Final = 0.25
+"""The same for each point of `need`: what it names was spoken of."""
+ASKING_AMONG_OTHERS: Final = -2.5
+"""The same for some sentences of a message, which says something else, too. A trade: with -2 one more of a hundred questions in stories is found, and chats get
+a tenth more quotes."""
 EARLIER_QUOTES_SHARE: Final = 0.2
 """Share of the tokens of quotes that quotes of earlier questions may take. The current question gets the rest."""
 EARLIER_QUOTES_SHARE_WITH_CALLS: Final = 1.0
@@ -68,12 +73,6 @@ need more passages."""
 LEAST_SCORE_SHARE_AFTER_MANY: Final = 0.5
 """The same as `LEAST_SCORE_SHARE` after `MANY_QUOTE_TOKENS`. Of what 258 questions about chats need at half of the history,
 passages with lower scores have one more."""
-LEAST_STATEMENT_SHARE: Final = 0.5
-"""Share of the worth of all words of a message without a question that the best passage must have. With less, nothing is
-quoted: at the next turn, dropped quotes cost part of the cached prefix."""
-LEAST_STATEMENT_WORDS: Final = 4
-"""The least number of words in such a message that distinguish passages. Quotes for *you had me at fennel* held nothing of
-what 1,450 replies took from the folded part."""
 
 # Facts: how likely a later call needs one, as rough odds. They were counted on recorded agents of three kinds: service,
 # long results, coding.

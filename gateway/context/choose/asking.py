@@ -1,21 +1,29 @@
-"""Asking: how surely a message without a question mark asks for something that was said in the folded part.
+"""Asking: how surely a message asks for something that was said in the folded part.
 
-*Ruben needs the restore time for his plan, and the size* and *corvane PO number* ask, *Ruben needs a new plan* tells. Four signs tell them apart: the
-words sound like a request, one of them is a question word, the message is short, and it speaks only of what was said.
+*When did the boiler man say he comes?* asks, *When does milk go off?* does not. Nor does *Ruben needs a new plan*, but *Ruben needs the restore time for his
+plan, and the size* does. Six signs tell them apart: the words sound like such a request, it has the form of a question, one of the words is a question word, the
+message is short, it speaks only of what was said, and what it names was spoken of (`need`).
 """
 
+from collections.abc import Collection
 from math import log
+from typing import Final, NamedTuple
 
-from gateway.context.choose.need import spellings_of
+from gateway.context.choose.need import need, spellings_of
 from gateway.context.choose.salience import salience
+from gateway.context.read.instructions import request_in
 from gateway.context.read.learned import request_points
 from gateway.context.read.question_words import places_of_question_words
-from gateway.context.read.questions import SHORT_QUESTION_CHARACTERS, size
+from gateway.context.read.questions import SHORT_QUESTION_CHARACTERS, size, wants_to_know
+from gateway.context.read.subject import names_a_subject
 from gateway.context.read.words import words
 from gateway.context.weigh.line_pool import LinePool
 from gateway.context.weights import (
+    ASKING_AMONG_OTHERS,
     ASKING_BIAS,
+    ASKING_FORM,
     ASKING_LARGE,
+    ASKING_NEED,
     ASKING_QUESTION_WORD,
     ASKING_SMALL,
     ASKING_SMALL_CHARACTERS,
@@ -23,33 +31,57 @@ from gateway.context.weights import (
     ASKING_WORDING,
 )
 
+WEIGHTS: Final = (
+    ASKING_WORDING,
+    ASKING_SMALL,
+    ASKING_LARGE,
+    ASKING_QUESTION_WORD,
+    ASKING_FORM,
+    ASKING_UNKNOWN,
+    ASKING_NEED,
+)
+"""In the order of `signs`."""
+MOST_NEED: Final = 3.0
+"""Points of `need` that count. A long message has many, because it names many things."""
 
-def asking(pool: LinePool, message: str) -> float:
+
+class Asked(NamedTuple):
+    """What a message asks."""
+
+    points: float
+    """How surely it asks for something that was said: a logarithm of odds."""
+    text: str
+    """The words that ask: all of the message, or some of its sentences."""
+
+
+def asked_in(pool: LinePool, message: str, pinned_words: Collection[str] = ()) -> Asked:
+    """Return what a message asks most surely: all of it, or those sentences of a longer message that have the form of a question or an instruction."""
+    whole = Asked(asking(pool, message, pinned_words), message)
+    part = request_in(message) if len(message) > SHORT_QUESTION_CHARACTERS else ""
+    if not part or not names_a_subject(part):
+        return whole
+    return max(whole, Asked(asking(pool, part, pinned_words) + ASKING_AMONG_OTHERS, part))
+
+
+def asking(pool: LinePool, message: str, pinned_words: Collection[str] = ()) -> float:
     """Return the points of a message: a logarithm of odds."""
-    return asking_by_words(message) + ASKING_UNKNOWN * unknown_share(pool, message)
+    found = signs(pool, message, pinned_words)
+    return ASKING_BIAS + sum([weight * sign for weight, sign in zip(WEIGHTS, found, strict=True)])
 
 
-def asking_by_words(message: str) -> float:
-    """Return the most points that a message can have, whatever was said."""
-    small, large = sizes(message)
+def signs(pool: LinePool, message: str, pinned_words: Collection[str] = ()) -> tuple[float, ...]:
+    """Return the signs of a message, in the order of `WEIGHTS`."""
+    characters, small = log(max(size(message), 1)), log(ASKING_SMALL_CHARACTERS)
+    has_question_word = len(message) <= SHORT_QUESTION_CHARACTERS and bool(places_of_question_words(message))
     return (
-        ASKING_BIAS
-        + ASKING_WORDING * request_points(message)
-        + ASKING_SMALL * small
-        + ASKING_LARGE * large
-        + (ASKING_QUESTION_WORD if is_short_with_question_word(message) else 0.0)
+        request_points(message),
+        min(characters, small),
+        max(characters - small, 0.0),
+        float(has_question_word),
+        float(wants_to_know(message)),
+        unknown_share(pool, message),
+        min(need(pool, message, pinned_words), MOST_NEED),
     )
-
-
-def sizes(message: str) -> tuple[float, float]:
-    """Return the logarithm of a message's size up to `ASKING_SMALL_CHARACTERS`, and what is beyond."""
-    characters, most = log(max(size(message), 1)), log(ASKING_SMALL_CHARACTERS)
-    return min(characters, most), max(characters - most, 0.0)
-
-
-def is_short_with_question_word(message: str) -> bool:
-    """Return whether a message is short and has a question word at any place."""
-    return len(message) <= SHORT_QUESTION_CHARACTERS and bool(places_of_question_words(message))
 
 
 def unknown_share(pool: LinePool, message: str) -> float:

@@ -1,6 +1,6 @@
-"""Need: how surely an instruction is about something that was said in the folded part.
+"""Need: how surely a message is about something that was said in the folded part.
 
-Most instructions ask for something new, and one that is about the past does not say so. Three signs tell them apart: what is marked as
+Most questions and instructions ask for something new, and one that is about the past does not say so. Three signs tell them apart: what is marked as
 familiar was said in the folded part; one message has several of the words together; the speaker says *I* or *my*.
 """
 
@@ -22,36 +22,36 @@ from gateway.context.weights import FAMILY_WORD
 UNKNOWN_FAMILIAR_WORD: Final = -0.5
 """Points of a familiar word that the folded part does not have."""
 OF_SPEAKER: Final = 1.0
-"""Points of an instruction that speaks of its speaker."""
+"""Points of a message that speaks of its speaker."""
 OF_QUESTION: Final = 0.75
 """Points of a question."""
 AT_HAND: Final = -1.0
-"""Points of an instruction about what is in the message or in the last answer: *fix this*."""
+"""Points of a message about what is in it or in the last answer: *fix this*."""
 
 
-def need(pool: LinePool, instruction: str, pinned_words: Collection[str] = ()) -> float:
-    """Return the points of an instruction that may need the folded part; `MessageWords` says what a word counts."""
-    familiar = {word.key for word in familiar_words(instruction)}
-    others = {word.key for word in words(instruction)} - familiar
+def need(pool: LinePool, message: str, pinned_words: Collection[str] = ()) -> float:
+    """Return the points of a message that may need the folded part; `MessageWords` says what a word counts."""
+    familiar = {word.key for word in familiar_words(message)}
+    others = {word.key for word in words(message)} - familiar
     found = MessageWords(pool, (*sorted(others), *sorted(familiar)), pinned_words)
     known = sum([found.worth.get(key, UNKNOWN_FAMILIAR_WORD * salience(key)) for key in sorted(familiar)])
     return (
         known
         # Some message has each of the words, so only what is more than one of them counts.
         + max(found.most_together() - 1.0, 0.0)
-        + (OF_SPEAKER if speaks_of_speaker(instruction) else 0.0)
-        + (OF_QUESTION if wants_to_know(instruction) and not is_errand(instruction) else 0.0)
-        + (AT_HAND if is_about_what_is_at_hand(instruction) else 0.0)
+        + (OF_SPEAKER if speaks_of_speaker(message) else 0.0)
+        + (OF_QUESTION if wants_to_know(message) and not is_errand(message) else 0.0)
+        + (AT_HAND if is_about_what_is_at_hand(message) else 0.0)
     )
 
 
 class MessageWords:
-    """Which messages of the folded part have which words of an instruction, and what these words count.
+    """Which messages of the folded part have which words of a message, and what these words count.
 
     A word that one message has counts 1, a word that more have less. A word counts less if the folded part has only words that begin like it, if
     pinned messages have it, or if it says little in any conversation.
 
-    A word of the folded part that begins like two of the instruction counts for one of them: the word itself if it is one of the two,
+    A word of the folded part that begins like two of the message counts for one of them: the word itself if it is one of the two,
     else the later one of ``keys``.
     """
 

@@ -20,9 +20,7 @@ from gateway.context.choose.lookup import distinguishes, neighbour_shares, pinne
 from gateway.context.choose.salience import salience
 from gateway.context.choose.title import title_lines
 from gateway.context.count.counter import CountText
-from gateway.context.read.instructions import instructs
 from gateway.context.read.line import SENTENCE
-from gateway.context.read.questions import wants_to_know
 from gateway.context.read.subject import names_a_subject
 from gateway.context.read.words import Word, words
 from gateway.context.weigh.line_pool import LinePool, Passage
@@ -33,8 +31,6 @@ from gateway.context.weights import (
     LEAST_SCORE_SHARE,
     LEAST_SCORE_SHARE_AFTER_MANY,
     LEAST_SCORE_SHARE_OF_LONG_HISTORY,
-    LEAST_STATEMENT_SHARE,
-    LEAST_STATEMENT_WORDS,
     MANY_QUOTE_TOKENS,
     MEANING_WEIGHT,
     USER_FACTOR,
@@ -201,38 +197,23 @@ def _add_by_estimate(
 
 
 def relevance(
-    pool: LinePool,
-    query: str,
-    pinned_words: Collection[str] = (),
-    nearness: Nearness | None = None,
-    *,
-    certain: bool = False,
+    pool: LinePool, query: str, pinned_words: Collection[str] = (), nearness: Nearness | None = None
 ) -> dict[Passage, float]:
     """Return the relevance of passages to a question: scores of their own words and those of neighbouring messages.
 
-    With ``nearness`` a question also finds passages with a similar meaning. A message without a question does not, and it
-    finds nothing unless it has enough words: its quotes would cost part of a cached prefix for a guess. ``pinned_words`` are the
-    words of pinned messages, which count less. With ``certain`` the query is known to ask for something that was said.
+    With ``nearness`` a question also finds passages with a similar meaning. ``pinned_words`` are the words of pinned messages, which count less.
     """
     if not names_a_subject(query):
         return {}
     query_words = [word for word in words(query) if word.key not in pool.dialogue.role_of_name]
     word_weights = _word_weights(pool, query_words, pinned_words)
     query_fields = _query_fields(pool, query_words, pinned_words)
-    least = 0.0
-    is_asked = certain or wants_to_know(query) or instructs(query)
-    if not is_asked:
-        if len(word_weights.keys() & {word.key for word in query_words}) < LEAST_STATEMENT_WORDS:
-            return {}
-        least = LEAST_STATEMENT_SHARE * (sum(word_weights.values()) + sum([each.weight for each in query_fields]))
     own_scores = _word_scores(pool, _terms_of_words(pool, word_weights, query_fields))
-    if nearness is not None and is_asked:
+    if nearness is not None:
         weight = MEANING_WEIGHT * _full_weight(pool, query_words, pinned_words)
         for passage, near in _nearness_of_passages(pool, query, nearness).items():
             own_scores[passage] = own_scores.get(passage, 0.0) + weight * near
-    if max(own_scores.values(), default=0.0) <= least:
-        return {}
-    return _with_neighbours(pool, own_scores, answer_factors(query, pool.dialogue))
+    return _with_neighbours(pool, own_scores, answer_factors(query, pool.dialogue)) if own_scores else {}
 
 
 def _word_scores(pool: LinePool, terms_of_words: Mapping[Word, Sequence[tuple[Term, float]]]) -> dict[Passage, float]:

@@ -10,7 +10,6 @@ from typing import Final
 from gateway.context.read.familiar import speaks_of_speaker, tokens_of
 from gateway.context.read.questions import (
     SENTENCE,
-    SHORT_QUESTION_CHARACTERS,
     asks,
     asks_to_be_told,
     unmarked_questions_in,
@@ -85,15 +84,9 @@ def instructs(text: str) -> bool:
 
 
 def request_in(text: str) -> str:
-    """Return the sentences of a message that ask or instruct; empty if there are none. If a short message instructs, or asks without a mark, the whole
-    message is returned, because all of it says what is wanted."""
-    is_short = len(text) <= SHORT_QUESTION_CHARACTERS
-    if is_short and instructs(text):
-        return text.strip()
-    if found := _asking_sentences(text):
-        return " ".join(found).strip()
-    unmarked = unmarked_questions_in(text)
-    return text.strip() if unmarked and is_short else unmarked
+    """Return the sentences of a message that ask with a mark or instruct; without any, its clauses that may ask without a mark; empty if there are none."""
+    found = _asking_sentences(text)
+    return " ".join(found).strip() if found else unmarked_questions_in(text)
 
 
 def is_unmarked_request(text: str) -> bool:

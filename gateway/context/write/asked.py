@@ -1,4 +1,8 @@
-"""The current question of a layout, and the quotes that it gets."""
+"""The current question of a layout, and the quotes that it gets.
+
+In a chat any message may ask for something that was said: its words tell how surely it does (`choose.asking`). In an agent's conversation most questions are
+tasks; there only their form tells whether they are about what was said.
+"""
 
 from enum import Enum
 from functools import cached_property
@@ -8,12 +12,11 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from gateway.context.choose.asking import asking, asking_by_words
-from gateway.context.choose.need import need
+from gateway.context.choose.asking import Asked, asked_in
 from gateway.context.cut.layout import Layout
 from gateway.context.cut.source import Source
 from gateway.context.read.as_said import said_in
-from gateway.context.read.instructions import is_errand, is_unmarked_request, request_in
+from gateway.context.read.instructions import is_errand, is_unmarked_request
 from gateway.context.read.questions import asks_for_information, is_question
 from gateway.context.read.spoken import spoken
 from gateway.context.read.subject import names_a_subject
@@ -26,14 +29,12 @@ MOST_SET_ASIDE_OF_FOLDED: Final = 1 / 3
 """The same as a share of the folded part. Quotes of more of it cost more than they find."""
 QUESTION_CHARACTERS: Final = 4000
 """Characters at the end of a question that are used for the search."""
-LEAST_NEED: Final = 0.8
-"""Points of a request from which it gets quotes (see `choose.need`). Chosen on six chats: 35 of 36 instructions that need the folded part have
-as many, and a third of those that do not."""
-LEAST_ASKING: Final = -1.75
-"""Points of any other message from which it gets a few quotes (see `choose.asking`). A trade: with -2 one more of a hundred questions is found at a
-tenth of everyday chats, and chats cost 2 % more by llama.cpp's rule."""
-SURE_ASKING: Final = 0.0
-"""Points of such a message from which it gets more than a request with a mark: as many of these messages ask as do not."""
+LEAST_ASKING: Final = -1.8
+"""Points of a message from which it gets quotes: a logarithm of odds. One in seven of the messages with just so many asks for what was said."""
+LIKELY_ASKING: Final = -0.8
+"""Points of a message from which it gets more quotes: three in ten ask."""
+SURE_ASKING: Final = 0.2
+"""Points of a message from which it gets most: more of these messages ask than do not. If it has the form of a question, it counts as one."""
 FACT_TOKENS: Final = 200
 """Tokens of calls and records that fill the rest of the quotes of a question. Measured with customer service in windows of 40 to 60 %: without this
 limit 3 % more tokens are processed, and questions and later calls find the same."""
@@ -46,23 +47,11 @@ class Kind(Enum):
     """What a message does."""
 
     QUESTION = "question"
-    """It is mainly a question."""
-    REQUEST = "request"
-    """It asks or instructs among other things, and names a subject: *Draft a mail to Sam about the boiler*."""
+    """It asks."""
+    PERHAPS = "perhaps"
+    """It may ask for something that was said."""
     STATEMENT = "statement"
     """Any other message."""
-
-
-class Needs(Enum):
-    """How surely a message that is no question needs what is folded."""
-
-    NOTHING = "nothing"
-    PERHAPS = "perhaps"
-    """It has no mark, and sounds like a request for what was said."""
-    PROBABLY = "probably"
-    """It has a mark or a verb of instruction, and its subject was spoken of (see `choose.need`)."""
-    SURELY = "surely"
-    """It has no mark, and more likely asks for what was said than not."""
 
 
 class Ask(msgspec.Struct, frozen=True, dict=True):  # cached properties need a dict
@@ -72,31 +61,36 @@ class Ask(msgspec.Struct, frozen=True, dict=True):  # cached properties need a d
     """The user's own words, at most `QUESTION_CHARACTERS`. Empty if there is no question, or no quotes are wanted: then it is a statement, and
     gets none."""
     layout: Layout
-    needs: Needs = Needs.NOTHING
-    """How surely it needs the folded part. It is not found out for a question."""
+    asked: Asked | None = None
+    """How surely it asks for something that was said, and in which words; None where its form alone tells what it asks (`is_told_by_form`)."""
 
     @cached_property
     def kind(self) -> Kind:
-        if is_question(self.text) and (self.layout.has_agent or not is_errand(self.text)):
+        if self._has_form_of_question and (self.asked is None or self.asked.points >= SURE_ASKING):
             return Kind.QUESTION
-        if self.is_marked and names_a_subject(self.request):
-            return Kind.REQUEST
-        return Kind.STATEMENT if self.needs is Needs.NOTHING else Kind.REQUEST
+        return Kind.PERHAPS if self.asked is not None and self.asked.points >= LEAST_ASKING else Kind.STATEMENT
 
     @cached_property
-    def is_marked(self) -> bool:
-        """Whether it asks with a question mark, or instructs with a verb."""
-        return not is_unmarked_request(self.text)
+    def is_told_by_form(self) -> bool:
+        """Whether the form of the message tells what it asks, and not its words.
+
+        A message without a subject asks how to go on, or nothing. In an agent's conversation a question or an instruction may be a new task, in any words. But
+        an agent that works on its own is asked about its work in other forms, too (*root cause of the double booking*).
+        """
+        if not self.names_subject:
+            return True
+        layout = self.layout
+        asks_about_work = layout.autonomous and layout.ends_with_question and is_unmarked_request(self.text)
+        return layout.has_agent and (self._has_form_of_question or not asks_about_work)
 
     @cached_property
-    def request(self) -> str:
-        """The sentences that ask or instruct; empty if none seems to."""
-        return request_in(self.text)
+    def _has_form_of_question(self) -> bool:
+        return is_question(self.text) and (self.layout.has_agent or not is_errand(self.text))
 
     @property
     def searched(self) -> str:
-        """What is searched for: the sentences that ask or instruct, else all of the message."""
-        return self.request or self.text
+        """What is searched for."""
+        return self.text if self.asked is None else self.asked.text
 
     @cached_property
     def names_subject(self) -> bool:
@@ -107,27 +101,17 @@ class Ask(msgspec.Struct, frozen=True, dict=True):  # cached properties need a d
     def about_conversation(self) -> bool:
         """Whether it is likely about what was said before.
 
-        In a chat it is, also after calls that look something up for the answer. In an agent's conversation a new task has
-        the form of a question, too: there only a question for information is, before any call. An agent that works on its own is
-        asked about its work in any form (*root cause of the double booking?*).
+        In a chat it is, also after calls that look something up for the answer. In an agent's conversation only a question for information is, before any
+        call. An agent that works on its own is asked about its work in any form.
         """
-        layout = self.layout
-        if not layout.has_agent:
+        if not self.layout.has_agent or self.asked is not None:
             return True
-        asks_about_work = layout.autonomous and (
-            self.kind is Kind.QUESTION or (self.kind is Kind.REQUEST and not self.is_marked)
-        )
-        return layout.ends_with_question and (asks_for_information(self.text) or asks_about_work)
+        return self.layout.ends_with_question and (self.layout.autonomous or asks_for_information(self.text))
 
     @property
     def is_searched(self) -> bool:
-        """Whether the folded part is searched for more than a few quotes: for a question, and for a request that may need it."""
-        return self.kind is Kind.QUESTION or self.needs is not Needs.NOTHING
-
-    @property
-    def gets_all_or_nothing(self) -> bool:
-        """Whether it does not get the few quotes of other messages: a request in a chat needs what was said, or it asks for something new."""
-        return self.kind is Kind.REQUEST and not self.layout.has_agent
+        """Whether the folded part is searched for it."""
+        return self.kind is not Kind.STATEMENT
 
     @cached_property
     def of_long_history(self) -> bool:
@@ -149,16 +133,13 @@ class Allowance(NamedTuple):
 
 
 NOTHING: Final = Allowance()
-FOR_REQUEST: Final = Allowance(set_aside_tokens=1000, free_tokens=1000)
-"""A trade: with 600 tokens, a tenth less is found of what a request needs at a quarter of a chat, and 3 % fewer tokens are processed in
-windows of 4,096 to 16,384. With 2,000 tokens for requests of 2 points and more, one to five points more are found at a quarter, for a
-fifth more tokens of quotes."""
-FOR_PERHAPS_ASKING: Final = Allowance(set_aside_tokens=400, free_tokens=400)
-"""A trade: chats cost 0.4 % more for each 100 tokens by OpenAI's rule, 1.2 % more by llama.cpp's. With 300 tokens four to seven points less are found at a
-tenth of a chat, with 500 hardly more."""
-FOR_SURELY_ASKING: Final = Allowance(set_aside_tokens=2000, free_tokens=2000)
-"""A trade: with 1,000 tokens one to two points less are found at a quarter of everyday chats and of chats in applications, and chats cost 3 % less by
-llama.cpp's rule."""
+FOR_PERHAPS: Final = (
+    (SURE_ASKING, Allowance(set_aside_tokens=1500, free_tokens=1500)),
+    (LIKELY_ASKING, Allowance(set_aside_tokens=700, free_tokens=700)),
+    (LEAST_ASKING, Allowance(set_aside_tokens=300, free_tokens=300)),
+)
+"""The limits of the quotes for a message that may ask, from so many points on. A trade: what another hundred tokens find falls from ten of a hundred remarks (behind
+100 tokens) to one (behind 800), if the message asks. They pay as long as that is worth the quotes of the others with as many points."""
 FOR_QUESTION: Final = Allowance(set_aside_tokens=4000, free_tokens=4000, fills=True)
 """Chosen: the best 2,600 tokens of quotes have four in five of the remarks that questions about natural chats need."""
 FOR_QUESTION_WITHOUT_SUBJECT: Final = Allowance(set_aside_tokens=1600, free_tokens=1600, fills=True)
@@ -172,54 +153,15 @@ FOR_QUESTION_OF_LONG_HISTORY: Final = Allowance(set_aside_tokens=10_000, free_to
 and kept turns have little of it."""
 
 
-FOR_REQUESTS: Final = {
-    Needs.NOTHING: NOTHING,
-    Needs.PERHAPS: FOR_PERHAPS_ASKING,
-    Needs.PROBABLY: FOR_REQUEST,
-    Needs.SURELY: FOR_SURELY_ASKING,
-}
-"""The limits of the quotes for a message that is no question, by how surely it needs what is folded."""
-
-
 def ask_of(source: Source, layout: Layout) -> Ask:
     """Return what the current question asks; an empty text if there is none, or no quotes are wanted."""
     wants_quotes = layout.question and source.policy.recall_share and not source.rung.newest_only
     ask = Ask(question_text(source, layout.question) if wants_quotes else "", layout)
-    return replace(ask, needs=_needs(source, ask))
-
-
-def _needs(source: Source, ask: Ask) -> Needs:
-    """Return how surely a message needs what is folded, if it is no question.
-
-    A long message needs it *perhaps* if the clauses with question words do, by both measures.
-    """
-    if not ask.text or ask.kind is Kind.QUESTION or not names_a_subject(ask.searched):
-        return Needs.NOTHING
-    if ask.is_marked:
-        return Needs.PROBABLY if ask.about_conversation and _need(source, ask) >= LEAST_NEED else Needs.NOTHING
-    if ask.layout.has_agent and not (ask.layout.autonomous and ask.layout.ends_with_question):
-        return Needs.NOTHING
-    points = _asking(source, ask, ask.text)
-    if points >= LEAST_ASKING:
-        return Needs.SURELY if points >= SURE_ASKING else Needs.PERHAPS
-    clauses_ask = ask.request and _asking(source, ask, ask.request) >= LEAST_ASKING
-    return Needs.PERHAPS if clauses_ask and _need(source, ask) >= LEAST_NEED else Needs.NOTHING
-
-
-def _need(source: Source, ask: Ask) -> float:
-    """Return the points of a request by the subject that it names."""
-    asked, pinned_words = ask.searched, words_of_pinned(source)
-    pool = pool_of(source, ask.layout.folded)
-    return pool.get_or_make(("need", asked, pinned_words), lambda: need(pool, asked, pinned_words))
-
-
-def _asking(source: Source, ask: Ask, text: str) -> float:
-    """Return the points of a text without a mark. Most texts have too few by their words alone, and the folded part need not be looked at."""
-    most = asking_by_words(text)
-    if most < LEAST_ASKING:
-        return most
-    pool = pool_of(source, ask.layout.folded)
-    return pool.get_or_make(("asking", text), lambda: asking(pool, text))
+    if not ask.text or ask.is_told_by_form:
+        return ask
+    pool, pinned_words = pool_of(source, layout.folded), words_of_pinned(source)
+    key = ("asked", ask.text, pinned_words)
+    return replace(ask, asked=pool.get_or_make(key, lambda: asked_in(pool, ask.text, pinned_words)))
 
 
 def question_text(source: Source, indices: tuple[int, ...]) -> str:
@@ -231,8 +173,8 @@ def allowance(ask: Ask) -> Allowance:
     """Return the limits of the quotes for a message. Those that any message may have are not in them."""
     if ask.kind is Kind.STATEMENT:
         return NOTHING
-    if ask.kind is Kind.REQUEST:
-        return FOR_REQUESTS[ask.needs] if ask.about_conversation else NOTHING
+    if ask.kind is Kind.PERHAPS:
+        return next((allowed for least, allowed in FOR_PERHAPS if ask.asked and ask.asked.points >= least), NOTHING)
     return _for_question_about_conversation(ask) if ask.about_conversation else _for_other_question(ask)
 
 

@@ -12,7 +12,6 @@ from gateway.context.read.questions import wants_to_know
 from gateway.context.weights import (
     EARLIER_QUOTES_SHARE,
     EARLIER_QUOTES_SHARE_WITH_CALLS,
-    QUOTE_SHARE_WITHOUT_QUESTION,
 )
 from gateway.context.write.asked import Ask, Kind, allowance, question_text, set_aside_tokens
 from gateway.context.write.search import NO_QUOTES, LineKey, Query, Quotes, Search
@@ -56,8 +55,7 @@ def _earlier_quotes(search: Search, kept: Mapping[int, Message]) -> dict[int, Qu
         layout = replace(search.layout, cut_at_question=cut)
         text = question_text(search.source, indices)
         most = _tokens_kept_free(text, layout, spent)
-        # An instruction in a chat had many quotes, which are dropped now, or none.
-        if most < LEAST_SEARCH_TOKENS or Ask(text, layout).gets_all_or_nothing:
+        if most < LEAST_SEARCH_TOKENS:
             continue
         searched += 1
         found = replace(search, layout=layout).find(Query(text, most, _lines_of(quotes)))
@@ -73,28 +71,24 @@ def _current_quotes(
     """Return the quotes for the current question. It shares ``left`` tokens with ``earlier`` quotes.
 
     1. A question with an allowance: its quotes may fill the free room.
-    2. A request with an allowance: it gets quotes if some passage is relevant. In a chat it gets no others.
-    3. Any other message: its quotes are small, because in an agent's conversation they stay for many requests.
+    2. A message with an allowance that may ask: it gets what is relevant to it.
+    3. Another question of an agent's conversation: its quotes are small, because they stay for many requests.
     """
     allowed, quoted_before, spent = allowance(ask), _lines_of(earlier), _tokens_of(earlier)
     free = left - spent - frames.JOINT_TOKENS
-    tokens = _beside_steps(search, kept, free, ask) if allowed.free_tokens else 0
-    if allowed.fills:
+    if allowed.free_tokens:
+        tokens = _beside_steps(search, kept, free, ask)
         query = Query(
-            without_frame(ask.text),
+            without_frame(ask.searched),
             tokens,
             quoted_before,
             of_long_history=ask.of_long_history,
             fact_tokens=allowed.fact_tokens,
         )
-        return search.find_and_fill(query, kept) if tokens >= LEAST_SEARCH_TOKENS else NO_QUOTES
-    if allowed.free_tokens:
-        found = search.find(Query(without_frame(ask.searched), tokens, quoted_before, certain=True))
-        if found.lines:
-            return found
-    if ask.gets_all_or_nothing or not search.layout.cut_at_question.first_kept:
-        return NO_QUOTES
-    few = _few_tokens(ask, spent, free)
+        if tokens < LEAST_SEARCH_TOKENS:
+            return NO_QUOTES
+        return search.find_and_fill(query, kept) if allowed.fills else search.find(query)
+    few = _few_tokens(ask, spent, free) if search.layout.has_agent and search.layout.cut_at_question.first_kept else 0
     return search.find(Query(ask.text, few, quoted_before)) if few >= LEAST_SEARCH_TOKENS else NO_QUOTES
 
 
@@ -126,13 +120,12 @@ def _beside_steps(search: Search, kept: Mapping[int, Message], free: int, ask: A
 def _tokens_kept_free(text: str, layout: Layout, spent: int) -> int:
     """Return the part for a message of the tokens that the cut has kept free for quotes; quotes of earlier messages have ``spent`` so many.
 
-    A message that asks nothing gets a part of them. In an agent's conversation it gets none, and a question gets half of the
-    rest, so that later questions get some.
+    Only a question gets some. In an agent's conversation it gets half of the rest, so that later questions get some.
     """
-    tokens = layout.cut_at_question.quote_tokens
-    if layout.has_agent:
-        return (tokens - spent) // 2 if wants_to_know(text) else 0
-    return min(tokens if wants_to_know(text) else int(tokens * QUOTE_SHARE_WITHOUT_QUESTION), tokens - spent)
+    if not wants_to_know(text):
+        return 0
+    rest = layout.cut_at_question.quote_tokens - spent
+    return rest // 2 if layout.has_agent else rest
 
 
 def _tokens_of(quotes: Mapping[int, Quotes]) -> int:

@@ -45,8 +45,6 @@ class Query(NamedTuple):
     """Limit of its quotes."""
     quoted_before: frozenset[LineKey]
     """The lines that are quoted for earlier questions."""
-    certain: bool = False
-    """Whether it is known already that the folded part has what is asked."""
     of_long_history: bool = False
     """Whether the folded part is many times the room. Then any number of lines with lower scores is quoted."""
     fact_tokens: float = inf
@@ -101,7 +99,7 @@ class Search(msgspec.Struct, frozen=True):
         key = ("hidden", layout.cut_at_question.first_kept, layout.set_aside, in_note)
         hidden = pool.get_or_make(key, partial(_hidden_lines, layout, pool, in_note))
         hidden |= positions_of(pool, query.quoted_before)
-        scores = recall.relevance(pool, query.text, pinned_words, nearness_of(self.source), certain=query.certain)
+        scores = recall.relevance(pool, query.text, pinned_words, nearness_of(self.source))
         quoted = recall.choose(pool, scores, query.most_tokens, self.source.counter.text, hidden)
         return self._quotes(pool, quoted)
 

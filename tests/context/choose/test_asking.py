@@ -1,8 +1,10 @@
-"""Whether a message without a mark asks for something that was said."""
+"""Whether a message asks for something that was said."""
+
+from math import isfinite
 
 import pytest
 
-from gateway.context.choose.asking import asking, asking_by_words
+from gateway.context.choose.asking import asked_in, asking
 from gateway.context.weigh.line_pool import LinePool
 from gateway.context.write.asked import LEAST_ASKING
 from tests.context.choose.test_need import POOL
@@ -16,6 +18,9 @@ from tests.context.choose.test_need import POOL
         "Loveday asks where the spare key is",
         "not sure any more who lent me the steam box",
         "i need the name of whoever gave me the mallet",
+        "What did Dilys want for the steam box?",
+        "Remind me where the spare key hangs.",
+        "Could you draft a note to Garf that says when the launch is?",
     ],
 )
 def test_a_message_that_asks_for_what_was_said_is_recognised(message: str) -> None:
@@ -31,6 +36,8 @@ def test_a_message_that_asks_for_what_was_said_is_recognised(message: str) -> No
         "she wants to sell her boat to a dentist from Falmouth",
         "thanks, that was good soup",
         "Draw a dragon with hiccups",
+        "Can you make that shorter?",
+        "Write a limerick about a plumber.",
     ],
 )
 def test_a_message_that_tells_or_answers_is_not(message: str) -> None:
@@ -43,12 +50,30 @@ def test_words_that_were_never_said_make_it_less_likely() -> None:
     )
 
 
-def test_nothing_is_asked_of_an_empty_past() -> None:
+def test_an_empty_past_is_asked_for_less() -> None:
     message = "which day the launch is, Garf wants to know"
 
-    assert asking(LinePool([]), message) < asking(POOL, message) <= asking_by_words(message)
+    assert asking(LinePool([]), message) < asking(POOL, message)
 
 
-@pytest.mark.parametrize("message", ["", "?", "…", "x" * 4000])
+STORY = (
+    "It was a long day, the bus was late again, and I sat on the stairs for an hour with the shopping and a wet coat."
+)
+
+
+def test_a_short_message_asks_with_all_its_words() -> None:
+    message = "You told me about the steam box once. Whose was it?"
+
+    assert asked_in(POOL, message).text == message
+
+
+def test_a_longer_message_asks_with_the_sentences_that_have_the_form_of_a_question() -> None:
+    asked = asked_in(POOL, f"{STORY} Where does the spare key hang? {STORY}")
+
+    assert asked.text == "Where does the spare key hang?"
+    assert LEAST_ASKING <= asked.points < asking(POOL, asked.text)
+
+
+@pytest.mark.parametrize("message", ["", "?", "…", "x" * 4000, "the key " * 500, "\ud800?"])
 def test_any_message_has_points(message: str) -> None:
-    assert asking(POOL, message) <= asking_by_words(message)
+    assert isfinite(asked_in(POOL, message).points)

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from itertools import cycle
 
-import pytest
-
 from gateway.context import frames
 from gateway.context.choose.recall import Reach, choose, relevance, render
 from gateway.context.count.message_cost import counter
@@ -90,25 +88,6 @@ def test_a_passage_that_is_near_in_meaning_is_quoted_without_a_word_of_the_quest
     question = "How fast can swallows fly?"
     assert quoted(question, tokens=40) == ""
     assert "sage" in render(POOL, choose(POOL, relevance(POOL, question, nearness=near), 40, COUNT, frozenset()))
-
-
-@pytest.mark.parametrize(
-    ("said", "found"),
-    [
-        ("My sister again.", False),
-        ("My sister Elena moves.", False),
-        ("So my sister Elena moves to Bergen after all.", True),
-    ],
-)
-def test_a_message_that_asks_nothing_finds_something_only_if_it_says_enough(said: str, found: bool) -> None:
-    assert ("October" in quoted(said)) is found
-
-
-def test_a_message_that_asks_nothing_is_not_searched_by_meaning() -> None:
-    def near(question: str, texts: Sequence[str]) -> list[float]:
-        raise AssertionError(question)
-
-    assert choose(POOL, relevance(POOL, "Let us talk about walls.", nearness=near), 60, COUNT, frozenset()) == []
 
 
 def service(*messages: tuple[str, str]) -> LinePool:

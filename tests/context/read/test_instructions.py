@@ -4,7 +4,6 @@ import pytest
 
 from gateway.context.read.instructions import is_about_what_is_at_hand, is_errand, request_in, without_frame
 
-SHORT_AND_UNMARKED = "one more thing before i forget, who was it that called"
 STORY = f"It was a long day. {'The bus was late. ' * 10}"
 SPEECH = "so the bus was late again and it rained all the way home and nobody had an umbrella and then the dog ran off after a cat and i ran after the dog until we were both wet and tired"
 
@@ -30,13 +29,13 @@ SPEECH = "so the bus was late again and it rained all the way home and nobody ha
         ("把理由写成一段话。", "把理由写成一段话。"),
         ("高見さんに渡すメモを書いてほしい。", "高見さんに渡すメモを書いてほしい。"),
         ("공연 안내문을 써 줘.", "공연 안내문을 써 줘."),
-        ("Write Gus a message. All of my stuff, and not mean.", "Write Gus a message. All of my stuff, and not mean."),
+        ("Write Gus a message. All of my stuff, and not mean.", "Write Gus a message."),
         ("email to Colette to say yes to the job", "email to Colette to say yes to the job"),
         ("do me a welcome sheet for Tamika", "do me a welcome sheet for Tamika"),
         (f"Write it down. {'It was a long day. ' * 10}", "Write it down."),
         ("email is down again", ""),
-        (SHORT_AND_UNMARKED, SHORT_AND_UNMARKED),
-        ("The boiler is back. what did he charge", "The boiler is back. what did he charge"),
+        ("one more thing before i forget, who was it that called", "who was it that called"),
+        ("The boiler is back. what did he charge", "what did he charge"),
         (f"{STORY}what did he charge", "what did he charge"),
         (f"{STORY}what did he charge, the plumber. {STORY}", "what did he charge"),
         (f"{SPEECH} what did he charge the plumber", "what did he charge the plumber"),

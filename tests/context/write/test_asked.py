@@ -5,15 +5,18 @@ from typing import Any
 
 import pytest
 
+from gateway.context.choose.asking import Asked
 from gateway.context.cut.layout import Layout, Question
 from gateway.context.cut.units import USER, Cut, Room, Unit
 from gateway.context.write.asked import (
-    FOR_PERHAPS_ASKING,
-    FOR_REQUESTS,
+    FOR_QUESTION,
+    LEAST_ASKING,
+    LIKELY_ASKING,
     NOTHING,
+    SURE_ASKING,
+    Allowance,
     Ask,
     Kind,
-    Needs,
     allowance,
     set_aside_tokens,
     tokens_before_digest,
@@ -21,7 +24,6 @@ from gateway.context.write.asked import (
 
 FOR_FACT = "Which card was it?"
 QUESTION = "Root cause of the double booking?"
-UNMARKED = "what road did my car break down on"
 ERRAND = "Could you book it for Friday?"
 WITHOUT_SUBJECT = "Shall we go on?"
 REQUEST = "Draft a mail to Sam about the boiler."
@@ -35,56 +37,74 @@ ROOM = 100_000
 
 
 def ask(
-    text: str,
-    facts: dict[str, Any],
-    *,
-    folded: int = 30_000,
-    room: int = ROOM,
-    needs: Needs = Needs.NOTHING,
+    text: str, facts: dict[str, Any], *, folded: int = 30_000, room: int = ROOM, points: float | None = None
 ) -> Ask:
-    """Return what a text asks at the end of a conversation with so many folded tokens."""
+    """Return what a text asks at the end of a conversation with so many folded tokens: with so many points, or by its form alone."""
     units = tuple(
         Unit(turn, USER, (turn,), cost=cost, trimmed_cost=cost, stubbed_cost=cost)
         for turn, cost in enumerate((folded, 10))
     )
     cut = Cut(first_kept=1)
-    return Ask(text, Layout(units, Room(room, 0, 0.6, None), cut, cut, (0,), (Question((1,), cut),), **facts), needs)
+    layout = Layout(units, Room(room, 0, 0.6, None), cut, cut, (0,), (Question((1,), cut),), **facts)
+    return Ask(text, layout, Asked(points, text) if points is not None else None)
+
+
+@pytest.mark.parametrize("text", [PHRASE, QUESTION])
+@pytest.mark.parametrize(
+    ("points", "tokens"), [(LEAST_ASKING - 0.1, 0), (LEAST_ASKING, 300), (LIKELY_ASKING, 700), (SURE_ASKING - 0.1, 700)]
+)
+def test_the_more_surely_a_message_of_a_chat_asks_the_more_it_gets(text: str, points: float, tokens: int) -> None:
+    allowed = allowance(ask(text, CHAT, points=points))
+
+    assert allowed == (Allowance(tokens, tokens) if tokens else NOTHING)
+
+
+def test_a_message_that_surely_asks_gets_more_in_the_form_of_a_question() -> None:
+    assert allowance(ask(PHRASE, CHAT, points=SURE_ASKING)) == Allowance(1500, 1500)
+    assert allowance(ask(QUESTION, CHAT, points=SURE_ASKING)) == FOR_QUESTION
 
 
 @pytest.mark.parametrize(
-    ("text", "kind"),
+    ("text", "facts", "by_form"),
     [
-        (QUESTION, Kind.QUESTION),
-        (UNMARKED, Kind.QUESTION),
-        (WITHOUT_SUBJECT, Kind.QUESTION),
-        (REQUEST, Kind.REQUEST),
-        ("Go on.", Kind.STATEMENT),
-        (STATEMENT, Kind.STATEMENT),
-        ("", Kind.STATEMENT),
+        (QUESTION, CHAT, False),
+        (STATEMENT, CHAT, False),
+        (ERRAND, CHAT, False),
+        (WITHOUT_SUBJECT, CHAT, True),
+        ("Go on.", CHAT, True),
+        (QUESTION, AGENT, True),
+        (PHRASE, AGENT, True),
+        (QUESTION, AUTONOMOUS, True),
+        (REQUEST, AUTONOMOUS, True),
+        (PHRASE, AUTONOMOUS, False),
+        (PHRASE, {"has_agent": True, "autonomous": True}, True),
     ],
 )
-def test_a_message_is_a_question_or_a_request_or_a_statement(text: str, kind: Kind) -> None:
-    assert ask(text, CHAT).kind is kind
+def test_tasks_of_an_agent_and_messages_without_a_subject_are_told_by_their_form(
+    text: str, facts: dict[str, Any], *, by_form: bool
+) -> None:
+    assert ask(text, facts).is_told_by_form is by_form
 
 
-def test_an_errand_in_the_form_of_a_question_is_a_request_in_a_chat_and_a_task_of_an_agent() -> None:
-    assert ask(ERRAND, CHAT).kind is Kind.REQUEST
-    assert ask(ERRAND, AGENT).kind is Kind.QUESTION
+@pytest.mark.parametrize(
+    ("text", "facts", "kind"),
+    [
+        (WITHOUT_SUBJECT, CHAT, Kind.QUESTION),
+        ("Can you do that?", CHAT, Kind.STATEMENT),
+        ("Go on.", CHAT, Kind.STATEMENT),
+        ("", CHAT, Kind.STATEMENT),
+        (QUESTION, AGENT, Kind.QUESTION),
+        (ERRAND, AGENT, Kind.QUESTION),
+        (REQUEST, AGENT, Kind.STATEMENT),
+    ],
+)
+def test_by_form_a_message_is_a_question_or_a_statement(text: str, facts: dict[str, Any], kind: Kind) -> None:
+    assert ask(text, facts).kind is kind
 
 
-@pytest.mark.parametrize("needs", Needs)
-def test_the_more_surely_a_request_needs_what_was_said_the_more_it_gets(needs: Needs) -> None:
-    assert allowance(ask(PHRASE, CHAT, needs=needs)) == FOR_REQUESTS[needs]
-
-
-def test_a_request_that_needs_nothing_has_no_allowance() -> None:
-    assert allowance(ask(REQUEST, CHAT)) == NOTHING
-
-
-def test_an_agent_that_works_on_its_own_is_asked_in_any_form_and_given_tasks_with_a_verb() -> None:
-    assert allowance(ask(PHRASE, AUTONOMOUS, needs=Needs.PERHAPS)) == FOR_PERHAPS_ASKING
-    assert allowance(ask(REQUEST, AUTONOMOUS, needs=Needs.PROBABLY)) == NOTHING
-    assert allowance(ask(PHRASE, AGENT, needs=Needs.PERHAPS)) == NOTHING
+def test_an_agent_that_works_on_its_own_is_asked_about_its_work_in_any_form() -> None:
+    assert allowance(ask(PHRASE, AUTONOMOUS, points=LEAST_ASKING)) == Allowance(300, 300)
+    assert ask(PHRASE, AUTONOMOUS, points=SURE_ASKING).about_conversation
 
 
 @pytest.mark.parametrize("facts", [CHAT, AGENT, AUTONOMOUS])
@@ -96,12 +116,8 @@ def test_a_statement_has_no_allowance(facts: dict[str, Any], folded: int) -> Non
 @pytest.mark.parametrize(
     ("text", "facts", "folded", "tokens"),
     [
-        (QUESTION, CHAT, 30_000, (4000, 4000)),
-        (QUESTION, {}, 30_000, (4000, 4000)),
-        (QUESTION, CHAT, 500_000, (10_000, inf)),
         (WITHOUT_SUBJECT, CHAT, 30_000, (1600, 1600)),
         (WITHOUT_SUBJECT, CHAT, 500_000, (1600, 1600)),
-        (REQUEST, CHAT, 500_000, (1000, 1000)),
         (FOR_FACT, AGENT, 30_000, (4000, 4000)),
         (FOR_FACT, {"has_agent": True}, 500_000, (0, 0)),
         (ERRAND, AGENT, 30_000, (0, 0)),
@@ -115,16 +131,22 @@ def test_a_statement_has_no_allowance(facts: dict[str, Any], folded: int) -> Non
 def test_the_allowance_depends_on_what_is_asked_and_where(
     text: str, facts: dict[str, Any], folded: int, tokens: tuple[int, float]
 ) -> None:
-    needs = Needs.PROBABLY if text == REQUEST else Needs.NOTHING
-    allowed = allowance(ask(text, facts, folded=folded, needs=needs))
+    allowed = allowance(ask(text, facts, folded=folded))
 
     assert (allowed.set_aside_tokens, allowed.free_tokens) == tokens
 
 
+def test_a_question_about_a_history_many_times_the_room_gets_more() -> None:
+    allowed = allowance(ask(QUESTION, CHAT, folded=500_000, points=SURE_ASKING))
+
+    assert (allowed.set_aside_tokens, allowed.free_tokens) == (10_000, inf)
+
+
 def test_turns_are_set_aside_within_shares_of_the_room_and_of_the_folded_part() -> None:
-    assert set_aside_tokens(ask(QUESTION, CHAT)) == 4000
-    assert set_aside_tokens(ask(QUESTION, CHAT, room=5000, folded=20_000)) == 3000
-    assert set_aside_tokens(ask(QUESTION, CHAT, folded=3000)) == 1000
+    points = SURE_ASKING
+    assert set_aside_tokens(ask(QUESTION, CHAT, points=points)) == 4000
+    assert set_aside_tokens(ask(QUESTION, CHAT, room=5000, folded=20_000, points=points)) == 3000
+    assert set_aside_tokens(ask(QUESTION, CHAT, folded=3000, points=points)) == 1000
 
 
 def test_a_digest_leaves_room_only_for_what_is_asked_about_the_conversation() -> None:

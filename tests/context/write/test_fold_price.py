@@ -117,9 +117,9 @@ def test_nearly_all_of_a_request_is_the_beginning_of_the_next_between_cuts(talk:
     assert sum(shares) / len(shares) >= 0.95
 
 
-def test_a_statement_of_a_chat_is_quoted_for_only_if_it_points_back() -> None:
-    """Quotes are processed anew at once, and a statement seldom needs any."""
-    remark, reference = "By the way, the weather is fine.", TALKS["chat"][5]["content"]
+def test_a_message_of_a_chat_is_quoted_for_only_if_it_asks_for_what_was_said() -> None:
+    """Quotes are processed anew at once, and a statement needs none."""
+    remark, reference = TALKS["chat"][5]["content"], "What was it with the harbour nets that day?"
     quoted = {}
     for text in (remark, reference):
         draft = fold_conversation([*TALKS["chat"], user(text)], BUDGET, COUNTER, Policy())

@@ -700,13 +700,16 @@ def test_what_a_question_asks_for_is_in_the_request() -> None:
         assert draft.cost <= room
 
 
-def test_a_statement_quotes_little() -> None:
-    """It asks for nothing, and what it quotes ends a cached prefix."""
+def test_a_statement_quotes_nothing() -> None:
+    """It asks for nothing, and quotes cost more than anything that stands."""
     messages = asking(4)
-    asked = folded(messages, int(cost(messages) * 0.2)).messages[-1]
-    told = [*messages[:-1], user("The horse called Brenna was out on the road again.")]
+    room = int(cost(messages) * 0.2)
+    statement = user(
+        "The horse called Brenna was out on the road again, and it took three of us until supper to get her home."
+    )
 
-    assert 0 < len(text_of(folded(told, int(cost(messages) * 0.2)).messages[-1])) < len(text_of(asked)) / 3
+    assert frames.QUOTES in text_of(folded(messages, room).messages[-1])
+    assert frames.QUOTES not in text_of(folded([*messages[:-1], statement], room).messages[-1])
 
 
 def test_questions_that_a_cut_inside_a_turn_takes_take_their_quotes_along() -> None:
