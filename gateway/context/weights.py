@@ -55,11 +55,6 @@ ASKING_NEED: Final = 0.25
 ASKING_AMONG_OTHERS: Final = -2.5
 """The same for some sentences of a message, which says something else, too. A trade: with -2 one more of a hundred questions in stories is found, and chats get
 a tenth more quotes."""
-EARLIER_QUOTES_SHARE: Final = 0.2
-"""Share of the tokens of quotes that quotes of earlier questions may take. The current question gets the rest."""
-EARLIER_QUOTES_SHARE_WITH_CALLS: Final = 1.0
-"""The same in an agent's conversation. There, without these quotes the provider would process a whole turn again, and a
-question needs few quotes."""
 LEAST_SCORE_SHARE: Final = 0.36
 """Share of the best passage's score that a passage must have to be quoted. Standing wishes use the room better than less
 relevant passages do."""

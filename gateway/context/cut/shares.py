@@ -6,8 +6,8 @@ A request is *typical* if it has the average size of this conversation's growth 
 from typing import Final, NamedTuple
 
 CHAT_QUOTE_TOKENS: Final = 200
-"""Tokens of quotes that a chat keeps free. A reply to a message that is not mainly a question takes few of its words from
-the folded part alone: 400 tokens of quotes have 5 % of these words, 200 tokens 4 % (docs/decisions.md)."""
+"""Tokens that a chat keeps free for quotes. Measured when every message had quotes: a reply to a message that is not mainly a question takes few of
+its words from the folded part alone; 400 tokens of quotes have 5 % of these words, 200 tokens 4 % (docs/decisions.md)."""
 LEAST_DIGEST_TOKENS: Final = 800
 """Tokens of a chat's digest, at least: about what its standing wishes take. Where nothing is asked, no quotes bring them."""
 LEAST_DIGEST_SHARE: Final = 1 / 3
@@ -42,8 +42,8 @@ class Shares(NamedTuple):
     least_digest_tokens: float
     """The least tokens of a digest, except in a tight room: within `LEAST_DIGEST_SHARE`, and from `LEAST_DIGEST_ROOM` on."""
     quotes: float
-    """Share that a usual room keeps free for quotes. A message that asks nothing needs few. A question gets the free
-    room, or the oldest kept messages are left out for its quotes."""
+    """Share that a usual room keeps free for quotes. A message that asks for something that was said gets other free room, too, or the oldest
+    kept messages are left out for its quotes."""
     most_quote_tokens: float
     """The most tokens of this share."""
     tight_requests: float

@@ -135,7 +135,7 @@ def unmarked_questions_in(text: str) -> str:
     """Return the clauses of a message without question marks that may be questions; empty if there are none.
 
     A clause that is too long for a question is speech without punctuation: there a question may begin with any question word. Many of these
-    words ask nothing, so the caller must also find out whether the message needs what was said (`gateway.context.choose.need`).
+    words ask nothing, so the caller must also find out whether the clauses ask for what was said (`gateway.context.choose.asking`).
     """
     if asks(text):
         return ""

@@ -47,9 +47,9 @@ class Kind(Enum):
     """What a message does."""
 
     QUESTION = "question"
-    """It asks."""
+    """It has the form of a question. In a chat it surely asks for something that was said, if it has a subject."""
     PERHAPS = "perhaps"
-    """It may ask for something that was said."""
+    """It is no such question, but it may ask for something that was said, perhaps surely."""
     STATEMENT = "statement"
     """Any other message."""
 
@@ -120,7 +120,7 @@ class Ask(msgspec.Struct, frozen=True, dict=True):  # cached properties need a d
 
 
 class Allowance(NamedTuple):
-    """Limits of the quotes for a message, besides the few that any message may have (`quotes_of`)."""
+    """Limits of the quotes for a message, besides the few that other questions to an agent may have (`quotes_of`)."""
 
     set_aside_tokens: int = 0
     """Most tokens for which kept turns are set aside; 0: none are."""
@@ -170,7 +170,7 @@ def question_text(source: Source, indices: tuple[int, ...]) -> str:
 
 
 def allowance(ask: Ask) -> Allowance:
-    """Return the limits of the quotes for a message. Those that any message may have are not in them."""
+    """Return the limits of the quotes for a message. The few that other questions to an agent may have are not in them."""
     if ask.kind is Kind.STATEMENT:
         return NOTHING
     if ask.kind is Kind.PERHAPS:

@@ -6,13 +6,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from gateway.context import frames
-from gateway.context.cut.layout import Layout
+from gateway.context.cut.units import Cut
 from gateway.context.read.instructions import without_frame
 from gateway.context.read.questions import wants_to_know
-from gateway.context.weights import (
-    EARLIER_QUOTES_SHARE,
-    EARLIER_QUOTES_SHARE_WITH_CALLS,
-)
 from gateway.context.write.asked import Ask, Kind, allowance, question_text, set_aside_tokens
 from gateway.context.write.search import NO_QUOTES, LineKey, Query, Quotes, Search
 from gateway.wire.message import Message
@@ -20,21 +16,21 @@ from gateway.wire.message import Message
 LEAST_SEARCH_TOKENS: Final = 24
 """Tokens. Quotes of fewer tokens say less than they cost, so nothing is searched for them."""
 MOST_EARLIER_QUESTIONS: Final = 8
-"""Questions since the cut, from the first on, whose quotes may stay. A new replica searches once for each of them."""
+"""Questions of an agent's conversation since the cut, from the first on, whose quotes may stay. A new replica searches once for each of them."""
 
 
 def quotes_of(search: Search, ask: Ask, kept: Mapping[int, Message], left: int) -> dict[int, Quotes]:
     """Return the quotes for the current question, in ``left`` tokens, and for earlier questions since the cut; by the
     index of the message that they follow.
 
-    Each has lines of the part that was folded when its question was sent. Earlier quotes stay, so that a request begins
-    like the one before it. Quotes beyond `EARLIER_QUOTES_SHARE` are dropped with the next question. In an agent's
-    conversation all stay until the next cut.
+    Each has lines of the part that was folded when its question was sent. In an agent's conversation earlier quotes stay until the next cut,
+    so that a request begins like the one before it. In a chat a question has so many that they are dropped with the next one.
     """
     layout, source = search.layout, search.source
     if not layout.questions or source.rung.newest_only or not source.policy.recall_share:
         return {}
-    earlier = _earlier_quotes(search, kept) if layout.cut_at_question.first_kept and not layout.set_aside else {}
+    may_stay = layout.has_agent and layout.cut_at_question.first_kept and not layout.set_aside
+    earlier = _earlier_quotes(search, kept) if may_stay else {}
     current = _current_quotes(search, ask, kept, earlier, left)
     if _tokens_of(earlier) + current.tokens > left:
         earlier = {}
@@ -43,25 +39,22 @@ def quotes_of(search: Search, ask: Ask, kept: Mapping[int, Message], left: int) 
 
 def _earlier_quotes(search: Search, kept: Mapping[int, Message]) -> dict[int, Quotes]:
     """Return the quotes that stay after earlier questions since the cut. A question that is folded has no quotes."""
-    share_that_stays = EARLIER_QUOTES_SHARE_WITH_CALLS if search.layout.has_agent else EARLIER_QUOTES_SHARE
     quotes: dict[int, Quotes] = {}
-    spent = searched = 0
+    searched = 0
     for indices, cut in search.layout.questions[:-1]:
         if searched == MOST_EARLIER_QUESTIONS:
             break
-        stays = cut.quote_tokens * share_that_stays
-        if indices[0] not in kept or spent + LEAST_SEARCH_TOKENS > stays:
+        if indices[0] not in kept:
             continue
-        layout = replace(search.layout, cut_at_question=cut)
         text = question_text(search.source, indices)
-        most = _tokens_kept_free(text, layout, spent)
+        most = _tokens_kept_free(text, cut, _tokens_of(quotes))
         if most < LEAST_SEARCH_TOKENS:
             continue
         searched += 1
+        layout = replace(search.layout, cut_at_question=cut)
         found = replace(search, layout=layout).find(Query(text, most, _lines_of(quotes)))
-        if found.lines and spent + found.tokens <= stays:
+        if found.lines:
             quotes[indices[0]] = found
-            spent += found.tokens
     return quotes
 
 
@@ -95,7 +88,7 @@ def _current_quotes(
 def _few_tokens(ask: Ask, spent: int, free: int) -> int:
     """Return the tokens of quotes for a message without an allowance. A question gets more if the folded part is so long that the digest
     says little of it."""
-    few = _tokens_kept_free(ask.text, ask.layout, spent)
+    few = _tokens_kept_free(ask.text, ask.layout.cut_at_question, spent)
     if ask.kind is Kind.QUESTION and ask.of_long_history:
         return max(few, min(ask.layout.room.quote_tokens - spent, free))
     return few
@@ -117,15 +110,12 @@ def _beside_steps(search: Search, kept: Mapping[int, Message], free: int, ask: A
     return tokens
 
 
-def _tokens_kept_free(text: str, layout: Layout, spent: int) -> int:
+def _tokens_kept_free(text: str, cut: Cut, spent: int) -> int:
     """Return the part for a message of the tokens that the cut has kept free for quotes; quotes of earlier messages have ``spent`` so many.
 
-    Only a question gets some. In an agent's conversation it gets half of the rest, so that later questions get some.
+    Only a question gets some: half of the rest, so that later questions get some.
     """
-    if not wants_to_know(text):
-        return 0
-    rest = layout.cut_at_question.quote_tokens - spent
-    return rest // 2 if layout.has_agent else rest
+    return (cut.quote_tokens - spent) // 2 if wants_to_know(text) else 0
 
 
 def _tokens_of(quotes: Mapping[int, Quotes]) -> int:

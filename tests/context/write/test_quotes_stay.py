@@ -1,13 +1,19 @@
-"""Where tools are called and few requests fill the room, quotes that were given stay until the cut moves."""
+"""Where tools are called and few requests fill the room, quotes that were given stay until the cut moves. In a chat they go."""
+
+from itertools import cycle
 
 from gateway.context import frames
 from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
 from gateway.context.write.folding import fold_conversation
+from gateway.wire.memory import Memory
 from gateway.wire.message import text_of
+from tests.fakes import assistant, system, user, words
 
 COUNT = counter("o200k")
+LARGE = Budget(32_000, 16, 3, 0)
+"""A room that holds few of the long messages of a chat: so much of it is kept free for quotes that some of these could stay."""
 
 
 def agent(turns: int, items: int = 12) -> list[dict]:
@@ -65,3 +71,32 @@ def test_a_recall_share_of_nothing_quotes_nothing_even_where_room_is_free() -> N
     for room in (1200, 1600, 2000, 2600):
         draft = fold_conversation([*agent(20), question], Budget(room, 16, 3, 52), COUNT, Policy(recall_share=0.0))
         assert not any(frames.QUOTES in text_of(message) for message in draft.messages)
+
+
+def chat_about_chapters(chapters: int) -> list[dict]:
+    """A chat with chapters of a story, and a short message after every second one."""
+    asked = cycle(
+        ["Can you make that shorter?", "What did the harbour nets cost?", "can you put the harbour nets in a table?"]
+    )
+    messages = [system("You are a friend.")]
+    for number in range(chapters):
+        mended = words(3, number)
+        messages += [
+            user(f"Chapter {number}. The harbour nets of {mended} were mended. {words(1200, number)}."),
+            assistant(f"I read it. {words(700, number + 900)}."),
+        ]
+        if number % 2:
+            messages += [user(next(asked)), assistant("Yes, it is.")]
+    return messages
+
+
+def test_in_a_chat_only_the_newest_message_has_quotes() -> None:
+    """What could stay of a question's quotes would be another text than was sent, also behind a message that got none."""
+    messages, memory = chat_about_chapters(40), Memory()
+    folds = [
+        list(map(text_of, fold_conversation(messages[:end], LARGE, COUNT, Policy(), memory=memory).messages))
+        for end in range(2, len(messages), 2)
+    ]
+
+    assert any(frames.QUOTES in fold[-1] for fold in folds)
+    assert not any(frames.QUOTES in text for *earlier, _ in folds for text in earlier)
