@@ -135,13 +135,15 @@ QUESTIONS = {
     "text_agents": {0.5: 0.92, 0.25: 0.85, 0.10: 0.83, 0.05: 0.77},
     "text_agents_held_out": {0.5: 0.83, 0.25: 0.78, 0.10: 0.78, 0.05: 0.72},
     "applications": {0.5: 0.85, 0.25: 0.81, 0.10: 0.68, 0.05: 0.60},
-    "applications_held_out": {0.5: 0.85, 0.25: 0.80, 0.10: 0.72, 0.05: 0.61},
+    "applications_held_out": {0.5: 0.86, 0.25: 0.82, 0.10: 0.73, 0.05: 0.63},
     "channels": {0.5: 0.89, 0.25: 0.85, 0.10: 0.76, 0.05: 0.68},
     "channels_held_out": {0.5: 0.86, 0.25: 0.82, 0.10: 0.70, 0.05: 0.61},
-    "everyday": {0.5: 0.85, 0.25: 0.76, 0.10: 0.58, 0.05: 0.47},
-    "everyday_held_out": {0.5: 0.74, 0.25: 0.66, 0.10: 0.51, 0.05: 0.41},
-    "tool_agents": {0.5: 0.94, 0.25: 0.92, 0.10: 0.80, 0.05: 0.76},
-    "tool_agents_held_out": {0.5: 0.91, 0.25: 0.90, 0.10: 0.77, 0.05: 0.67},
+    "everyday": {0.5: 0.85, 0.25: 0.76, 0.10: 0.62, 0.05: 0.48},
+    "everyday_held_out": {0.5: 0.75, 0.25: 0.68, 0.10: 0.51, 0.05: 0.44},
+    "unmarked": {0.5: 0.83, 0.25: 0.77, 0.10: 0.63, 0.05: 0.46},
+    "unmarked_held_out": {0.5: 0.77, 0.25: 0.62, 0.10: 0.52, 0.05: 0.43},
+    "tool_agents": {0.5: 0.95, 0.25: 0.94, 0.10: 0.90, 0.05: 0.84},
+    "tool_agents_held_out": {0.5: 0.92, 0.25: 0.92, 0.10: 0.84, 0.05: 0.76},
     "service": {0.5: 0.95, 0.25: 0.94, 0.10: 0.68, 0.05: 0.36},
     "service_held_out": {0.5: 0.96, 0.25: 0.96, 0.10: 0.72, 0.05: 0.44},
 }
@@ -150,7 +152,7 @@ agents had 85, 69, 72 and 62 %, research agents 86, 78 and 81 %, service 48, 41,
 their words were read as these languages need it. Before questions without question marks were recognised, the sets of more languages had 51, 33, 14 and 13 %.
 Before calls in text were read as calls, text agents had 75, 71, 77 and 66 %. Before unmarked questions were found inside messages, chats in applications had 59, 44, 33 and
 27 %. Without prompt templates, chats in other channels had 74, 68, 55 and 47 %. With rules of form for questions without a mark, everyday chats had 72, 63,
-45 and 37 %."""
+45 and 37 %. With rules of form for question marks and instructions, chats without marks had 80, 64, 52 and 45 %."""
 
 
 def set_named(file: str) -> Authored:
@@ -277,13 +279,14 @@ def test_a_coding_agent_keeps_the_wishes_of_its_developer(sessions: Authored, as
         ("a call in every fifth turn", (0.50, 0.68, 0.78)),
         ("two calls after the question", (0.50, 0.68, 0.78)),
         ("in the middle of a story", (0.40, 0.62, 0.65)),
-        ("as an instruction", (0.44, 0.57, 0.72)),
+        ("as an instruction", (0.50, 0.57, 0.70)),
     ],
 )
 def test_no_form_of_a_question_and_no_size_of_a_room_loses_what_a_chat_said(
     form: str, least: tuple[float, float, float]
 ) -> None:
-    """At 5, 10 and 25 % of the history. Without any one of the rules for these forms one of the figures is below a third."""
+    """At 5, 10 and 25 % of the history. Without any one of the rules for these forms one of the figures is below a third. Instructions had 1,000 tokens of
+    quotes, and 81 % at a quarter, before they were measured like any message; now most in this frame get fewer."""
     talks = set_named("held_out_last").talks
     asked = [point for talk in talks for point in variants.VARIANTS[form](talk)]
 
@@ -294,12 +297,13 @@ def test_no_form_of_a_question_and_no_size_of_a_room_loses_what_a_chat_said(
     assert all(share >= bar for share, bar in zip(kept, least, strict=True)), kept
 
 
-@pytest.mark.parametrize(("budget", "least", "most"), [(0.05, 0.60, 100), (0.1, 0.68, 220), (0.25, 0.82, 310)])
+@pytest.mark.parametrize(("budget", "least", "most"), [(0.05, 0.60, 101), (0.1, 0.68, 220), (0.25, 0.82, 310)])
 def test_instructions_find_what_they_need_and_everyday_messages_get_few_quotes(
     budget: float, least: float, most: float
 ) -> None:
     """On the held-out half. With a share of the worth of all words as the condition, 56 % were found at 5 %, and everyday messages got 108, 244 and
-    374 tokens."""
+    374 tokens. Since one measure tells what any message asks, everyday messages get 100 tokens at
+    5 %, some 20 more than before, and some 20 and 40 fewer at 10 and 25 %."""
     said = [each for each in instructed.instructions() if each.held_out]
     folds = [(each, recall.at_budget_of(each.point, budget)) for each in said]
     needing = [needed.found(each.point, out) for each, out in folds if each.point.remarks]
