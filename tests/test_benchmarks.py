@@ -279,14 +279,14 @@ def test_a_coding_agent_keeps_the_wishes_of_its_developer(sessions: Authored, as
         ("a call in every fifth turn", (0.50, 0.68, 0.78)),
         ("two calls after the question", (0.50, 0.68, 0.78)),
         ("in the middle of a story", (0.40, 0.62, 0.65)),
-        ("as an instruction", (0.50, 0.57, 0.70)),
+        ("as an instruction", (0.50, 0.60, 0.72)),
     ],
 )
 def test_no_form_of_a_question_and_no_size_of_a_room_loses_what_a_chat_said(
     form: str, least: tuple[float, float, float]
 ) -> None:
     """At 5, 10 and 25 % of the history. Without any one of the rules for these forms one of the figures is below a third. Instructions had 1,000 tokens of
-    quotes, and 81 % at a quarter, before they were measured like any message; now most in this frame get fewer."""
+    quotes, and 81 % at a quarter, before they were measured like any message; now many in this frame get fewer."""
     talks = set_named("held_out_last").talks
     asked = [point for talk in talks for point in variants.VARIANTS[form](talk)]
 
@@ -297,13 +297,13 @@ def test_no_form_of_a_question_and_no_size_of_a_room_loses_what_a_chat_said(
     assert all(share >= bar for share, bar in zip(kept, least, strict=True)), kept
 
 
-@pytest.mark.parametrize(("budget", "least", "most"), [(0.05, 0.60, 101), (0.1, 0.68, 220), (0.25, 0.82, 310)])
+@pytest.mark.parametrize(("budget", "least", "most"), [(0.05, 0.60, 108), (0.1, 0.68, 220), (0.25, 0.82, 310)])
 def test_instructions_find_what_they_need_and_everyday_messages_get_few_quotes(
     budget: float, least: float, most: float
 ) -> None:
     """On the held-out half. With a share of the worth of all words as the condition, 56 % were found at 5 %, and everyday messages got 108, 244 and
-    374 tokens. Since one measure tells what any message asks, everyday messages get 100 tokens at
-    5 %, some 20 more than before, and some 20 and 40 fewer at 10 and 25 %."""
+    374 tokens. Since one measure tells what any message asks, everyday messages get 105 tokens at
+    5 %, some 25 more than before, and some 5 and 20 fewer at 10 and 25 %."""
     said = [each for each in instructed.instructions() if each.held_out]
     folds = [(each, recall.at_budget_of(each.point, budget)) for each in said]
     needing = [needed.found(each.point, out) for each, out in folds if each.point.remarks]

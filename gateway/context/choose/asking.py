@@ -11,10 +11,10 @@ from typing import Final, NamedTuple
 
 from gateway.context.choose.need import need, spellings_of
 from gateway.context.choose.salience import salience
-from gateway.context.read.instructions import request_in
+from gateway.context.read.instructions import request_in, without_frame
 from gateway.context.read.learned import request_points
 from gateway.context.read.question_words import places_of_question_words
-from gateway.context.read.questions import SHORT_QUESTION_CHARACTERS, size, wants_to_know
+from gateway.context.read.questions import SHORT_QUESTION_CHARACTERS, is_speech, size, wants_to_know
 from gateway.context.read.subject import names_a_subject
 from gateway.context.read.words import words
 from gateway.context.weigh.line_pool import LinePool
@@ -22,6 +22,8 @@ from gateway.context.weights import (
     ASKING_AMONG_OTHERS,
     ASKING_BIAS,
     ASKING_FORM,
+    ASKING_IN_FRAME,
+    ASKING_IN_SPEECH,
     ASKING_LARGE,
     ASKING_NEED,
     ASKING_QUESTION_WORD,
@@ -56,11 +58,15 @@ class Asked(NamedTuple):
 
 def asked_in(pool: LinePool, message: str, pinned_words: Collection[str] = ()) -> Asked:
     """Return what a message asks most surely: all of it, or those sentences of a longer message that have the form of a question or an instruction."""
-    whole = Asked(asking(pool, message, pinned_words), message)
+    found = [Asked(asking(pool, message, pinned_words), message)]
     part = request_in(message) if len(message) > SHORT_QUESTION_CHARACTERS else ""
-    if not part or not names_a_subject(part):
-        return whole
-    return max(whole, Asked(asking(pool, part, pinned_words) + ASKING_AMONG_OTHERS, part))
+    if part and names_a_subject(part):
+        around = ASKING_IN_SPEECH if is_speech(message) else ASKING_AMONG_OTHERS
+        found.append(Asked(asking(pool, part, pinned_words) + around, part))
+    subject = without_frame(message)
+    if subject != message.strip() and names_a_subject(subject):
+        found.append(Asked(asking(pool, subject, pinned_words) + ASKING_IN_FRAME, message))
+    return max(found)
 
 
 def asking(pool: LinePool, message: str, pinned_words: Collection[str] = ()) -> float:

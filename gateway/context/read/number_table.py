@@ -8,7 +8,7 @@ from array import array
 from typing import Final
 from zlib import crc32
 
-_TEXT: Final = re.compile(rb"[^\t\n]+(?=\t)")
+_TEXT: Final = re.compile(rb"^[^\t\n]++(?=\t)", re.M)
 
 
 class NumberTable:

@@ -152,6 +152,11 @@ def unmarked_questions_in(text: str) -> str:
     return ", ".join(found)
 
 
+def is_speech(text: str) -> bool:
+    """Return whether a text reads like speech that a machine has written down: it has no punctuation."""
+    return _CLAUSE_END.search(text.strip()) is None
+
+
 def size(text: str) -> int:
     """Return the characters of a text, where those of `_DENSE` count twice."""
     return len(text) + len(_DENSE.findall(text))

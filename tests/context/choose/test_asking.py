@@ -74,6 +74,22 @@ def test_a_longer_message_asks_with_the_sentences_that_have_the_form_of_a_questi
     assert LEAST_ASKING <= asked.points < asking(POOL, asked.text)
 
 
+def test_speech_without_punctuation_asks_with_its_clauses_nearly_as_surely_as_without_the_rest() -> None:
+    story = STORY.lower().replace(",", "").replace(".", "")
+    speech = f"{story} where does the spare key hang {story}"
+
+    asked = asked_in(POOL, speech)
+
+    assert asked.text.startswith("where does the spare key hang")
+    assert LEAST_ASKING <= asked.points < asking(POOL, asked.text) < asked.points + 1.0
+
+
+def test_an_instruction_asks_by_what_it_is_about() -> None:
+    asked = asked_in(POOL, "Please write a short note for my notebook about this: which day the launch is.")
+
+    assert asked.points > asking(POOL, asked.text)
+
+
 @pytest.mark.parametrize("message", ["", "?", "…", "x" * 4000, "the key " * 500, "\ud800?"])
 def test_any_message_has_points(message: str) -> None:
     assert isfinite(asked_in(POOL, message).points)
