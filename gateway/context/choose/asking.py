@@ -53,11 +53,12 @@ class Asked(NamedTuple):
     points: float
     """How surely it asks for something that was said: a logarithm of odds."""
     text: str
-    """The words that ask: all of the message, or some of its sentences."""
+    """The words to search for: all of the message, or some of its sentences."""
 
 
 def asked_in(pool: LinePool, message: str, pinned_words: Collection[str] = ()) -> Asked:
-    """Return what a message asks most surely: all of it, or those sentences of a longer message that have the form of a question or an instruction."""
+    """Return what a message asks most surely: all of it, those sentences of a longer message that have the form of a question or an instruction, or
+    what an instruction is about."""
     found = [Asked(asking(pool, message, pinned_words), message)]
     part = request_in(message) if len(message) > SHORT_QUESTION_CHARACTERS else ""
     if part and names_a_subject(part):
