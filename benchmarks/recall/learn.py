@@ -25,7 +25,7 @@ from typing import NamedTuple
 from benchmarks.recall.__main__ import load
 from gateway.context.read import learned, lines, wishes
 from gateway.context.read.cues import binding, sentence_of
-from gateway.context.read.learned import EDGE, Feature
+from gateway.context.read.learned import EDGE, Feature, text_of
 from gateway.context.read.line import SENTENCE
 
 SENTENCES = Path(__file__).with_name("sentences")
@@ -310,11 +310,6 @@ def request_file_text(requests: Model) -> str:
     tenths = {text_of(one): in_tenths(weight) for one, weight in requests.weights.items()}
     rows = sorted({EDGE: in_tenths(requests.bias), **tenths}.items())
     return "".join(f"{feature}\t{weight}\n" for feature, weight in rows)
-
-
-def text_of(feature: Feature) -> str:
-    """Return a feature as the files name it."""
-    return feature if isinstance(feature, str) else " ".join(feature)
 
 
 def file_text(wish: Model, revocation: Model) -> str:

@@ -51,14 +51,14 @@ ASKING_FORM: Final = 1.7
 ASKING_UNKNOWN: Final = -1.69
 """The same if the folded part has none of its words; a share of it if it has some. News has words that were never said."""
 ASKING_NEED: Final = 0.25
-"""The same for each point of `need`: what it names was spoken of."""
+"""The same for each point of `need`: its subject was spoken of."""
+ASKING_AMONG_OTHERS: Final = -2.5
+"""The same for some sentences of a message, which says something else, too. A trade: with -2 one more of a hundred questions in stories is found, and chats get
+a tenth more quotes."""
 ASKING_IN_SPEECH: Final = -0.5
 """The same for some clauses of speech without punctuation."""
 ASKING_IN_FRAME: Final = -1.0
 """The same for what an instruction is about, without the words that say what to write."""
-ASKING_AMONG_OTHERS: Final = -2.5
-"""The same for some sentences of a message, which says something else, too. A trade: with -2 one more of a hundred questions in stories is found, and chats get
-a tenth more quotes."""
 LEAST_SCORE_SHARE: Final = 0.36
 """Share of the best passage's score that a passage must have to be quoted. Standing wishes use the room better than less
 relevant passages do."""

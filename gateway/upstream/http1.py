@@ -30,7 +30,6 @@ FIRST_STATUS: Final = 100
 FIRST_FINAL_STATUS: Final = 200
 """Lower statuses announce that an answer will follow (RFC 9110 section 15.2)."""
 
-
 _name: Final = lru_cache(maxsize=NAMES_KEPT)(istr)
 
 
@@ -194,9 +193,8 @@ class UpstreamConnection(asyncio.Protocol):
             raise InvalidHttp
         if " \n" in text or "\t\n" in text or text[-1:] in (" ", "\t"):
             parts = [part.rstrip(" \t") for part in parts]
-        return CIMultiDict(
-            list(zip(map(_name, parts[::2]), parts[1::2], strict=True))
-        )  # of a list: a third of the cost
+        # Of a list: a third of the cost.
+        return CIMultiDict(list(zip(map(_name, parts[::2]), parts[1::2], strict=True)))
 
     def on_body(self, piece: bytes) -> None:
         if self._is_complete or self._answer is None:

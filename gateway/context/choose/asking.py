@@ -2,7 +2,7 @@
 
 *When did the boiler man say he comes?* asks, *When does milk go off?* does not. Nor does *Ruben needs a new plan*, but *Ruben needs the restore time for his
 plan, and the size* does. Six signs tell them apart: the words sound like such a request, it has the form of a question, one of the words is a question word, the
-message is short, it speaks only of what was said, and what it names was spoken of (`need`).
+message is short, it has no word that was never said, and its subject was spoken of (`need`).
 """
 
 from collections.abc import Collection

@@ -68,6 +68,11 @@ def features(sentence: str) -> set[Feature]:
     return {*parts, *pairwise(parts)}
 
 
+def text_of(feature: Feature) -> str:
+    """Return a feature as the files name it."""
+    return feature if isinstance(feature, str) else " ".join(feature)
+
+
 def _parts(sentence: str) -> list[str]:
     """Return the words of a sentence in order; in scripts without spaces each character is a word."""
     text = sentence[:MOST_CHARACTERS].lower()
@@ -129,5 +134,4 @@ def points_of(sentence: str) -> SentencePoints:
 def request_points(message: str) -> float:
     """Return how much a message sounds like a request for something that was said, by its last `MOST_CHARACTERS`: a logarithm of odds."""
     table = request_weights()
-    found = [one if isinstance(one, str) else " ".join(one) for one in features(message[-MOST_CHARACTERS:])]
-    return sum(map(table.get, found)) / TENTHS
+    return sum(map(table.get, map(text_of, features(message[-MOST_CHARACTERS:])))) / TENTHS

@@ -64,11 +64,16 @@ class Ask(msgspec.Struct, frozen=True, dict=True):  # cached properties need a d
     asked: Asked | None = None
     """How surely it asks for something that was said, and in which words; None where its form alone tells what it asks (`is_told_by_form`)."""
 
+    @property
+    def points(self) -> float:
+        """How surely it asks for something that was said; minus infinity where its form alone tells what it asks."""
+        return self.asked.points if self.asked is not None else -inf
+
     @cached_property
     def kind(self) -> Kind:
-        if self._has_form_of_question and (self.asked is None or self.asked.points >= SURE_ASKING):
+        if self._has_form_of_question and (self.asked is None or self.points >= SURE_ASKING):
             return Kind.QUESTION
-        return Kind.PERHAPS if self.asked is not None and self.asked.points >= LEAST_ASKING else Kind.STATEMENT
+        return Kind.PERHAPS if self.points >= LEAST_ASKING else Kind.STATEMENT
 
     @cached_property
     def is_told_by_form(self) -> bool:
@@ -174,7 +179,7 @@ def allowance(ask: Ask) -> Allowance:
     if ask.kind is Kind.STATEMENT:
         return NOTHING
     if ask.kind is Kind.PERHAPS:
-        return next((allowed for least, allowed in FOR_PERHAPS if ask.asked and ask.asked.points >= least), NOTHING)
+        return next(allowed for least, allowed in FOR_PERHAPS if ask.points >= least)
     return _for_question_about_conversation(ask) if ask.about_conversation else _for_other_question(ask)
 
 
