@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from gateway.context.choose.need import need, spellings_of
 from gateway.context.choose.salience import salience
-from gateway.context.read.instructions import request_in, without_frame
+from gateway.context.read.instructions import has_frame, request_in, without_frame
 from gateway.context.read.learned import request_points
 from gateway.context.read.question_words import places_of_question_words
 from gateway.context.read.questions import SHORT_QUESTION_CHARACTERS, is_speech, size, wants_to_know
@@ -64,8 +64,7 @@ def asked_in(pool: LinePool, message: str, pinned_words: Collection[str] = ()) -
     if part and names_a_subject(part):
         around = ASKING_IN_SPEECH if is_speech(message) else ASKING_AMONG_OTHERS
         found.append(Asked(asking(pool, part, pinned_words) + around, part))
-    subject = without_frame(message)
-    if subject != message.strip() and names_a_subject(subject):
+    if has_frame(message) and names_a_subject(subject := without_frame(message)):
         found.append(Asked(asking(pool, subject, pinned_words) + ASKING_IN_FRAME, message))
     return max(found)
 

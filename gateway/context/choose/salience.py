@@ -1,8 +1,11 @@
 """Salience: how much a word says in any conversation, regardless of its subject.
 
-The rarity in one chat is misleading for the words of which questions are built: *thing* may be in it only once. The file
-has two rows of stems: empty words, and other common words. It was computed from the lengths of the vectors of the
-package wordllama (`python -m benchmarks.recall.salience`): a vector is short where a word changes little of what a text means.
+The rarity in one chat is misleading for the words of which questions are built: *thing* may be in it only once. Two files have such words, each two
+rows of stems: empty words, and other common words.
+
+- `salience.txt` was computed from the lengths of the vectors of the package wordllama (`python -m benchmarks.recall.salience`): a vector is short
+  where a word changes little of what a text means. It knows English.
+- `common_words.txt` was counted in sentences of 35 languages (`python -m benchmarks.recall.common_words`).
 """
 
 import pkgutil
@@ -21,8 +24,13 @@ def _by_letter(row: str) -> Mapping[str, str]:
     return MappingProxyType(found)
 
 
-_EMPTY, _COMMON = map(_by_letter, (pkgutil.get_data(__package__, "salience.txt") or b"\n").decode().split("\n")[:2])
-_WORTH: Final = ((_EMPTY, EMPTY_WORD), (_COMMON, COMMON_WORD))
+def _rows(file: str) -> list[Mapping[str, str]]:
+    """Return the two rows of a file."""
+    return [_by_letter(row) for row in (pkgutil.get_data(__package__, file) or b"\n").decode().split("\n")[:2]]
+
+
+_EMPTY, _COMMON = zip(_rows("salience.txt"), _rows("common_words.txt"), strict=True)
+_WORTH: Final = (*[(stems, EMPTY_WORD) for stems in _EMPTY], *[(stems, COMMON_WORD) for stems in _COMMON])
 
 
 def salience(key: str) -> float:

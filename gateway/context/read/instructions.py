@@ -129,6 +129,11 @@ def without_frame(request: str) -> str:
     return " ".join([sentence[_start_of_subject(sentence) :] for sentence in SENTENCE.findall(request)]).strip()
 
 
+def has_frame(request: str) -> bool:
+    """Return whether a request says what to write before it says what it is about."""
+    return any(map(_start_of_subject, SENTENCE.findall(request)))
+
+
 def _start_of_subject(sentence: str) -> int:
     """Return where a sentence says what it is about: behind the verb, the reader and what is to be written. 0 without a frame."""
     end = _end_of_verb(sentence)
