@@ -195,10 +195,10 @@ def _loads(raw: bytes) -> Any:
 
 
 def _folded(body: B, task: "Task", attempt: "Attempt") -> Folded[B]:
-    changed = attempt.body != task.request.raw
+    changed = attempt.body != task.conversation.raw
     least = 1 if task.output_limit is None else task.least_output(attempt.window)
     return Folded(
-        body=_shaped(body, attempt.body, task.request.format.name) if changed else body,
+        body=_shaped(body, attempt.body, task.conversation.format.name) if changed else body,
         tokens_before=task.prompt,
         tokens_after=attempt.prompt,
         window=attempt.window,

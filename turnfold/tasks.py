@@ -7,7 +7,7 @@ from gateway.wire.format import Conversation
 
 
 def task_of(
-    request: Conversation,
+    conversation: Conversation,
     *,
     model: str,
     window: int | None,
@@ -29,16 +29,16 @@ def task_of(
         window = facts.context_window
     family = tokenizer if tokenizer != "auto" else facts.family if facts else "unknown"
     images = facts.images if facts else ""
-    counted = tokens.count_request(request, family, images)
+    counted = tokens.count_request(conversation, family, images)
     reserve = reserve_for(
-        request,
+        conversation,
         window,
         configured=output_reserve,
         largest=None,
-        counted=facts is None or facts.counts_output or request.format.name != "messages",
+        counted=facts is None or facts.counts_output or conversation.format.name != "messages",
     )
     measured = MeasuredModel(
-        request.model or model,
+        conversation.model or model,
         window,
         window,
         family,
@@ -47,4 +47,4 @@ def task_of(
         facts is not None and facts.binds_thinking,
     )
     found = Measurement(counted, counted, counted.fixed, counted.has_upper_bounds)
-    return task_from(request, found, measured, reserve, policy)
+    return task_from(conversation, found, measured, reserve, policy)

@@ -55,9 +55,9 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     """Whether bills of this model were absurd lately: then a small bill proves nothing."""
 
     @property
-    def conversation(self) -> str:
+    def conversation_name(self) -> str:
         """The name of the conversation up to this request. It reads every message, so only lessons that need it ask for it."""
-        chain = identity.chain(self.count.request.messages, self.scope, self.model)
+        chain = identity.chain(self.count.conversation.messages, self.scope, self.model)
         return chain[-1] if chain else ""
 
 
@@ -154,7 +154,7 @@ def sent_of(task: Task, attempt: Attempt, upstream: str) -> Sent:
     messages = task.messages_of(attempt)
     counted = sum(map(task.plain_counter.message, messages)) + task.plain_fixed
     count = SentCount(
-        request=task.request, messages=messages, counter=task.plain_counter, counted=counted, prompt=attempt.prompt, error=task.error,
+        conversation=task.conversation, messages=messages, counter=task.plain_counter, counted=counted, prompt=attempt.prompt, error=task.error,
         folded=attempt.draft is not None, has_upper_bounds=_has_upper_bounds(task, attempt, messages),
     )  # fmt: skip
     return Sent(
@@ -169,7 +169,7 @@ def _has_upper_bounds(task: Task, attempt: Attempt, messages: Sequence[Message])
     conversation that once had an image can still correct its counts."""
     if not task.has_upper_bounds or attempt.draft is None:
         return task.has_upper_bounds
-    return not (proof.reads_only_messages(task.request) and proof.is_text(messages))
+    return not (proof.reads_only_messages(task.conversation) and proof.is_text(messages))
 
 
 def from_refusal(
@@ -181,9 +181,11 @@ def from_refusal(
     prompt = refusal_numbers.stated_prompt(refusal, attempt, sent.output)
     window = refusal_numbers.plausible_window(count.counted, count.error, limit, prompt, sent.output)
     size = prompt if refusal_numbers.plausible_prompt(count.counted, prompt) and not count.has_upper_bounds else None
-    if count.request.refers_elsewhere or (not window and size is None):
+    if count.conversation.refers_elsewhere or (not window and size is None):
         return ()  # part of the refused prompt is outside the body: nothing follows for the window
-    if refusal_numbers.is_echo(refusal_body, count.request, limit, refusal.prompt or refusal.total or refusal.excess):
+    if refusal_numbers.is_echo(
+        refusal_body, count.conversation, limit, refusal.prompt or refusal.total or refusal.excess
+    ):
         return ()
     found: list[Lesson] = []
     if window and limit is not None and limit < sent.window:
@@ -192,7 +194,7 @@ def from_refusal(
                 upstream=sent.upstream,
                 model=sent.model,
                 scope=sent.scope,
-                conversation=sent.conversation,
+                conversation=sent.conversation_name,
                 tokens=limit,
                 prompt=prompt,
                 counted=count.counted,
@@ -228,14 +230,16 @@ def _lessons_of_whole_bill(sent: Sent, bill: BilledPrompt, *, limit_unknown: boo
         found.append(_comparison(sent, bill))
     if not count.folded and count.messages and bill.prompt > LEAST_ANCHOR_SHARE * sent.window:
         full = bill.prompt >= FULL_BILL_SHARE * count.counted
-        covered, name = len(count.messages), sent.conversation
+        covered, name = len(count.messages), sent.conversation_name
         found.append(ConversationBilled(sent.scope, name, Anchor(covered, bill.prompt, sent.fixed)))
         found.append(
             ConversationSeen(sent.upstream, sent.model, name, LastRequest(covered, covered, bill.prompt, full))
         )
     elif sent.last_request is not None and sent.last_request.suspicions:
         found.append(
-            ConversationSeen(sent.upstream, sent.model, sent.conversation, replace(sent.last_request, suspicions=0))
+            ConversationSeen(
+                sent.upstream, sent.model, sent.conversation_name, replace(sent.last_request, suspicions=0)
+            )
         )
     return tuple(found)
 
@@ -244,8 +248,8 @@ def _lessons_of_suspect_bill(sent: Sent, bill: BilledPrompt) -> Learned:
     """Return the lessons of a bill that is so small that the server probably truncated the prompt. The second one causes a
     warning, and this conversation is folded smaller."""
     before = sent.last_request or LastRequest(0)
-    last = replace(before, covered=len(sent.count.request.messages), suspicions=before.suspicions + 1)
-    name = sent.conversation
+    last = replace(before, covered=len(sent.count.conversation.messages), suspicions=before.suspicions + 1)
+    name = sent.conversation_name
     seen = ConversationSeen(sent.upstream, sent.model, name, last)
     if last.suspicions < SUSPICIONS_BEFORE_WARNING:
         return Learned((seen,))
@@ -262,7 +266,7 @@ def _accepted_size(sent: Sent, billed: int | None) -> SmallerFold:
     """Return the lesson of a size that passed after a refusal without numbers: the next fold is no larger."""
     size = (sent.count.prompt if billed is None else billed) + sent.kept_free
     return SmallerFold(
-        upstream=sent.upstream, model=sent.model, scope=sent.scope, conversation=sent.conversation,
+        upstream=sent.upstream, model=sent.model, scope=sent.scope, conversation=sent.conversation_name,
         tokens=size, billed=billed, counted=sent.count.counted, sign=ACCEPTED,
     )  # fmt: skip
 

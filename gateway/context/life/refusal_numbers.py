@@ -75,18 +75,18 @@ def plausible_window(counted: int, error: float, limit: int | None, prompt: int 
     return SMALLEST_WINDOW <= limit < longest + (output or 0)
 
 
-def is_echo(refusal_body: bytes, request: Conversation, *numbers: int | None) -> bool:
+def is_echo(refusal_body: bytes, conversation: Conversation, *numbers: int | None) -> bool:
     """Return whether a refusal repeats the request: its wording, or its numbers with their neighbouring text.
 
     A server may quote a role, an id, a name, a stop word or a URL, escaped or truncated. Sizes in such a text come from
     the client. Costs one pass through the request, so it is used for refusals only.
     """
     refusal = _letters_and_digits(_shortened(refusal_body.decode("utf-8", "replace")))
-    request_text = "".join(_letters_and_digits(string) for string in _strings(request.body))
+    request_text = "".join(_letters_and_digits(string) for string in _strings(conversation.body))
     stated = [number for number in numbers if number is not None]
     return (
         any(_repeats_number(request_text, refusal, number) for number in stated)
-        or _is_in_short_text(request.body, {str(number) for number in stated})
+        or _is_in_short_text(conversation.body, {str(number) for number in stated})
         or (bool(refusal) and _shares_a_run(refusal, request_text))
     )
 

@@ -67,7 +67,7 @@ async def _forward_whole(served: ServedRequest, state: Answered) -> tuple[web.St
         log.warning("upstream_sent_web_page", request_id=served.request_id, upstream=state.visit.place.upstream,
                     status=answer.status, expected="JSON; check its base_url, which often ends in /v1")  # fmt: skip
     headers = headers_of(served, state, warning)
-    if says_endpoint_missing(state.life.request.format, answer.status, answer.text):
+    if says_endpoint_missing(state.life.conversation.format, answer.status, answer.text):
         return _refuse_missing_endpoint(state, headers)
     response = relay_whole(served.request, answer, headers)
     return response, Delivery(answer.status, usage=usage, warning=warning)
@@ -94,7 +94,7 @@ async def _forward_arriving(served: ServedRequest, state: Answered) -> tuple[web
 
 def _refuse_missing_endpoint(state: Answered, headers: Mapping[str, str]) -> tuple[web.StreamResponse, Delivery]:
     """Refuse a request whose API the upstream does not have."""
-    format = state.life.request.format
+    format = state.life.conversation.format
     message = missing_endpoint_message(format, state.visit.place.upstream)
     refused = errors.ClientError(400, message, code="format_not_supported")
     response = errors.response(refused, {**headers, "x-turnfold-action": "error"}, format=format)
@@ -118,7 +118,7 @@ def _delivered_before_leaving(served: ServedRequest, state: Answered, tail: byte
 async def refuse_too_large(served: ServedRequest, state: TooLarge) -> tuple[web.StreamResponse, Delivery]:
     """Refuse a request whose smallest form does not fit; the error states the sizes."""
     headers = headers_of(served, state)
-    body = await served.gateway.pool.run(state.write_refusal, size_bytes=len(state.life.request.raw))
+    body = await served.gateway.pool.run(state.write_refusal, size_bytes=len(state.life.conversation.raw))
     response = web.Response(status=400, body=body, headers=headers, content_type=errors.JSON)
     return response, Delivery(400, "context_length_exceeded")
 
@@ -126,7 +126,7 @@ async def refuse_too_large(served: ServedRequest, state: TooLarge) -> tuple[web.
 async def report_unreachable(served: ServedRequest, state: Unreachable) -> tuple[web.StreamResponse, Delivery]:
     """Tell the client that no upstream answered."""
     error = _unreachable(state)
-    response = errors.response(error, headers_of(served, state), format=state.life.request.format)
+    response = errors.response(error, headers_of(served, state), format=state.life.conversation.format)
     return response, Delivery(error.status, error.code)
 
 

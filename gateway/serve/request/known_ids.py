@@ -38,13 +38,13 @@ async def upstream_of(
 
 
 async def upstream_in(
-    gateway: Gateway, identity_at: IdentityAt, targets: Sequence[Target], request: Conversation
+    gateway: Gateway, identity_at: IdentityAt, targets: Sequence[Target], conversation: Conversation
 ) -> Target | None:
     """Return which of a model's own upstreams has what a conversation names; None where none is known."""
     if len(targets) == 1:
         return None
     try:
-        ids = request.format.ids.named(request)
+        ids = conversation.format.ids.named(conversation)
     except Exception as error:  # noqa: BLE001  # promise 6
         gateway.failed("ids", error)
         return None
@@ -53,8 +53,8 @@ async def upstream_in(
 
 def may_make(served: ServedRequest, state: Answered) -> bool:
     """Return whether an answer may have ids that matter: only if there is another upstream which does not know them."""
-    request = state.life.request
-    return len(served.setup.targets) > 1 and state.good and request.format.ids.may_make(request)
+    conversation = state.life.conversation
+    return len(served.setup.targets) > 1 and state.good and conversation.format.ids.may_make(conversation)
 
 
 async def remember_before_delivery(served: ServedRequest, state: Answered) -> None:
@@ -73,7 +73,7 @@ def remember_after_delivery(served: ServedRequest, state: Answered, tail: bytes)
 def _remember(served: ServedRequest, state: Answered, texts: Iterable[bytes]) -> list[asyncio.Task[None]]:
     """Remember the ids in the texts of an answer; return the writes."""
     try:
-        made = dict.fromkeys(chain.from_iterable(map(state.life.request.format.ids.made, texts)))
+        made = dict.fromkeys(chain.from_iterable(map(state.life.conversation.format.ids.made, texts)))
         return served.gateway.known_ids.add(made, place_at(state.visit).caller.scope)
     except Exception as error:  # noqa: BLE001  # promise 6
         served.gateway.failed("ids", error)

@@ -29,7 +29,7 @@ async def learn_after_delivery(served: ServedRequest, state: Answered) -> Delive
 
 async def learn(served: ServedRequest, state: Answered, usage: Usage | None) -> str:
     """Learn from an answer; return the warning that it causes, or an empty text."""
-    gateway, size_bytes = served.gateway, len(state.life.request.raw)
+    gateway, size_bytes = served.gateway, len(state.life.conversation.raw)
     try:
         if size_bytes < INLINE or _is_quick(state, usage):
             learned = _learned(served, state, usage)
@@ -49,7 +49,7 @@ def _is_quick(state: Answered, usage: Usage | None) -> bool:
     """Return whether learning reads no messages: of an uncounted request, with an ordinary bill or none."""
     return state.visit.task is None and (
         usage is None
-        or not uncounted_bill.needs_count(len(state.life.request.raw), BilledPrompt(usage.prompt, usage.cached))
+        or not uncounted_bill.needs_count(len(state.life.conversation.raw), BilledPrompt(usage.prompt, usage.cached))
     )
 
 
@@ -57,7 +57,7 @@ def _learned(served: ServedRequest, state: Answered, usage: Usage | None) -> Lea
     bill = BilledPrompt(usage.prompt, usage.cached) if usage else None
     if not state.visit.fit_proven or state.visit.task is not None or bill is None:
         return state.find_lessons(bill)
-    return uncounted_bill.learn(served.gateway, place_at(state.visit), state.life.request, bill)
+    return uncounted_bill.learn(served.gateway, place_at(state.visit), state.life.conversation, bill)
 
 
 def consider_summary(served: ServedRequest, state: Answered) -> None:

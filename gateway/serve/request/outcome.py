@@ -88,7 +88,7 @@ def of(state: State) -> Outcome:
     shown = (visit.planned if visit is not None else None) or attempt
     task = visit.task if visit is not None else None
     bounded = visit is not None and (
-        visit.fit_proven or (state.life.mode == "off" and is_self_contained(state.life.request))
+        visit.fit_proven or (state.life.mode == "off" and is_self_contained(state.life.conversation))
     )
     too_long = isinstance(state, Answered) and state.too_long and state.life.mode == "enforce"
     return Outcome(
@@ -113,7 +113,7 @@ def headers(outcome: Outcome, request_id: str, warning: str = "") -> dict[str, s
             found[ours.TOKENS_BEFORE] = str(task.prompt)
             found[ours.TOKENS_AFTER] = str(shown.prompt if shown else None)
         elif outcome.bounded:
-            found[ours.TOKENS_BEFORE] = found[ours.TOKENS_AFTER] = f"<={len(state.life.request.raw)}"
+            found[ours.TOKENS_BEFORE] = found[ours.TOKENS_AFTER] = f"<={len(state.life.conversation.raw)}"
     found[ours.TURNS_FOLDED] = str(shown.turns_folded if shown else 0)
     found[ours.ATTEMPTS] = str(state.life.calls)
     if warnings := _warnings(outcome, warning):
@@ -128,11 +128,11 @@ def exchange(outcome: Outcome, traffic: Traffic, times: Times, delivery: Deliver
     found = Exchange(
         request_id=traffic.request_id,
         upstream="",
-        model=life.request.model[:LONGEST_NAME],
+        model=life.conversation.model[:LONGEST_NAME],
         entry="",
         action=outcome.action,
         status=delivery.status,
-        stream=life.request.stream,
+        stream=life.conversation.stream,
         window=outcome.window,
         tokens_before=None,
         tokens_after=None,
@@ -144,19 +144,19 @@ def exchange(outcome: Outcome, traffic: Traffic, times: Times, delivery: Deliver
     # Field by field, because that is quicker: see `Exchange`.
     found.warning = _warnings(outcome, delivery.warning)
     found.error = delivery.error
-    found.body_bytes = len(life.request.raw)
+    found.body_bytes = len(life.conversation.raw)
     found.decided_s = max(times.decided - times.read, 0.0)
     found.first_byte_s = max(times.first_byte - times.arrived, 0.0)
     found.total_s = total_s
     found.mode = life.mode
-    found.format = life.request.format.name
+    found.format = life.conversation.format.name
     found.key = traffic.key
     found.at = time.time() - total_s
     found.client = traffic.client
     found.method = traffic.method
     found.path = traffic.path
     found.session = traffic.session
-    found.conversation = name_of(traffic.caller, life.request.opening)
+    found.conversation = name_of(traffic.caller, life.conversation.opening)
     found.answer_bytes = traffic.answer_bytes
     found.calls = traffic.calls
     found.caller = traffic.caller
@@ -214,7 +214,7 @@ def _why(state: State, visit: Visit | None, attempt: Attempt | None, too_long: b
         return state.life.mode
     if attempt is not None and attempt.altered:
         return "folded" if attempt.draft is not None else "lowered"
-    if state.life.request.refers_elsewhere:
+    if state.life.conversation.refers_elsewhere:
         return "stateful"
     return "proven" if visit.fit_proven else "fits"
 

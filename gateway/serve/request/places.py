@@ -26,7 +26,7 @@ async def find_places(served: ServedRequest, state: Received) -> Event:
 
     First, what the store and the upstreams' model lists say about the model is fetched, where that is due.
     """
-    request = state.life.request
+    conversation = state.life.conversation
     learning = served.gateway.learning
     try:
         own = [served.setup.targets[name] for name, _ in served.route.choices]
@@ -37,9 +37,9 @@ async def find_places(served: ServedRequest, state: Received) -> Event:
             if learning.lists.is_due(target.name) and _needs_list(served, target):
                 await model_lists.ask_windows(served.gateway, target, served.headers)
         if len(own) > 1:
-            served.known_at = await upstream_in(served.gateway, served.identity_at, own, request)
-        places = places_for(served, request)
-        return PlacesFound(tuple(places), tuple(_larger_places(served, request, places)))
+            served.known_at = await upstream_in(served.gateway, served.identity_at, own, conversation)
+        places = places_for(served, conversation)
+        return PlacesFound(tuple(places), tuple(_larger_places(served, conversation, places)))
     except Exception as error:  # noqa: BLE001  # promise 6: the request is passed through
         served.gateway.failed("places", error)
         return PartFailed()
@@ -55,17 +55,17 @@ def _needs_list(served: ServedRequest, target: Target) -> bool:
     return source in UNKNOWN or names_prove_nothing
 
 
-def places_for(served: ServedRequest, request: Conversation) -> list[Place]:
+def places_for(served: ServedRequest, conversation: Conversation) -> list[Place]:
     """Return the places that may answer, in order: the model's own upstreams, then its fallbacks, each with its own window.
 
     If only the upstream has what the request names, no other upstream is asked. It would answer that it does not know this, and the
     client would take that for the end of its conversation instead of trying again.
     """
-    own = [_place_for_client(served, served.route, name) for name in _own_upstreams(served, request)]
+    own = [_place_for_client(served, served.route, name) for name in _own_upstreams(served, conversation)]
     fallbacks = [
         _place_for_client(served, other, other.upstream) for other in served.setup.settings.fallbacks(served.route)
     ]
-    if fallbacks and _needs_own_upstream(served, request):
+    if fallbacks and _needs_own_upstream(served, conversation):
         known = {place.upstream for place in own}
         fallbacks = [place for place in fallbacks if place.upstream in known]
     found, balance = [*own, *fallbacks], served.gateway.balance
@@ -74,19 +74,19 @@ def places_for(served: ServedRequest, request: Conversation) -> list[Place]:
     return found
 
 
-def _needs_own_upstream(served: ServedRequest, request: Conversation) -> bool:
+def _needs_own_upstream(served: ServedRequest, conversation: Conversation) -> bool:
     """Return whether only an upstream of the model has what the request names."""
-    return request.continues or served.known_at is not None
+    return conversation.continues or served.known_at is not None
 
 
-def _larger_places(served: ServedRequest, request: Conversation, places: Sequence[Place]) -> Iterator[Place]:
+def _larger_places(served: ServedRequest, conversation: Conversation, places: Sequence[Place]) -> Iterator[Place]:
     """Yield the places of the models with a larger window, configured as ``on_overflow``; at other upstreams than those of ``places``
     only if these can serve the request."""
     larger = served.setup.settings.larger(served.route)
     known = {place.upstream for place in places} if larger else frozenset()
     for other in larger:
         order = served.gateway.balance.order(other.choices)
-        if _needs_own_upstream(served, request):
+        if _needs_own_upstream(served, conversation):
             order = [name for name in order if name in known]
         if order:
             yield _place_for_client(served, other, order[0])
@@ -98,7 +98,7 @@ def _place_for_client(served: ServedRequest, route: Route, upstream: str) -> Pla
     return place_of(served.gateway, served.setup, route, target, served.identity_at(target))
 
 
-def _own_upstreams(served: ServedRequest, request: Conversation) -> list[str]:
+def _own_upstreams(served: ServedRequest, conversation: Conversation) -> list[str]:
     """Return the names of the model's own upstreams. All requests of a conversation go to the same one, as long as it works; those that
     name what one upstream has go to that one."""
     if served.known_at is not None:
@@ -106,8 +106,8 @@ def _own_upstreams(served: ServedRequest, request: Conversation) -> list[str]:
     choices = served.route.choices
     if len(choices) == 1:
         return [name for name, _ in choices]
-    conversation = served.session.encode("utf-8", "surrogatepass") or _beginning_of(request)
-    return served.gateway.balance.order(choices, conversation, _own_key(served))
+    same_in_all_turns = served.session.encode("utf-8", "surrogatepass") or _beginning_of(conversation)
+    return served.gateway.balance.order(choices, same_in_all_turns, _own_key(served))
 
 
 def _own_key(served: ServedRequest) -> str:
@@ -117,10 +117,10 @@ def _own_key(served: ServedRequest) -> str:
     return "" if target.endpoint.key else served.identity_at(target).key
 
 
-def _beginning_of(request: Conversation) -> bytes:
+def _beginning_of(conversation: Conversation) -> bytes:
     """Return the part of a conversation that stays the same in all turns, so that all its requests go to one upstream. Empty
     for a first request, which may go to any."""
-    if not any(message.get("role") == "assistant" for message in request.messages):
+    if not any(message.get("role") == "assistant" for message in conversation.messages):
         return b""
-    opening = [text_of(message)[:1000] for message in request.messages[:3]]
+    opening = [text_of(message)[:1000] for message in conversation.messages[:3]]
     return "\n".join(opening).encode("utf-8", "surrogatepass")

@@ -32,7 +32,7 @@ async def send(served: ServedRequest, state: Ready) -> Event:
     if name not in served.used:
         served.used.append(name)
         balance.began(name)
-    client, format = served.gateway.client, state.life.request.format
+    client, format = served.gateway.client, state.life.conversation.format
     try:
         headers, body = _request_to(served, place, state.attempt, state.life)
         call = served.arrival.call(served.request, place.route.name)
@@ -76,11 +76,11 @@ def _request_to(served: ServedRequest, place: Place, attempt: Attempt, life: Lif
         for name in [name for name in headers if is_credential(name)]:
             headers.popall(name, None)
     body = attempt.body
-    if body is life.request.raw and not life.request.rewritten:
+    if body is life.conversation.raw and not life.conversation.rewritten:
         body = served.raw  # unchanged, in its original encoding
     else:
         headers.popall(hdrs.CONTENT_ENCODING, None)
     if attempt.may_drop_thinking:
-        for name, value in life.request.format.drop_thinking_headers.items():
+        for name, value in life.conversation.format.drop_thinking_headers.items():
             headers[name] = ",".join([*headers.popall(name, ()), value])
     return place.target.authorised(headers), body

@@ -40,7 +40,7 @@ async def with_summary(gateway: Gateway, place: Place, task: Task) -> Task:
     """
     if not place.route.summary.model or task.fits:
         return task
-    source, chain = await gateway.pool.run(lambda: _source_and_chain(task), size_bytes=len(task.request.raw))
+    source, chain = await gateway.pool.run(lambda: _source_and_chain(task), size_bytes=len(task.conversation.raw))
     summary = await gateway.summariser.find(chain) if chain else None
     return replace(task, summary=summary, prepared=replace(source, summary=summary))
 
@@ -86,7 +86,7 @@ async def _start_job(gateway: Gateway, wanted: _Wanted) -> None:
     source = task.prepared
     try:
         if source is None:
-            source = await gateway.pool.run_later(lambda: _source(task), size_bytes=len(task.request.raw))
+            source = await gateway.pool.run_later(lambda: _source(task), size_bytes=len(task.conversation.raw))
     except PoolFull:
         return  # the next request of this conversation asks again
     job = SummaryJob(
@@ -106,7 +106,7 @@ async def _start_job(gateway: Gateway, wanted: _Wanted) -> None:
 
 def _source(task: Task) -> Source:
     return source_of(
-        task.request.messages, ladder.budget_of(task), task.counter, task.policy, memory=task.request.memory
+        task.conversation.messages, ladder.budget_of(task), task.counter, task.policy, memory=task.conversation.memory
     )
 
 

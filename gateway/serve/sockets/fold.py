@@ -108,7 +108,7 @@ def _fields_before_counting(
 
 def _text_to_send(message: str, ready: Ready) -> str:
     """Return the client's message if nothing is changed in it, else the message of the attempt."""
-    attempt, visit, conversation = ready.attempt, ready.visit, ready.life.request
+    attempt, visit, conversation = ready.attempt, ready.visit, ready.life.conversation
     if attempt.body is conversation.raw and not conversation.rewritten:
         return message
     if attempt.altered:
