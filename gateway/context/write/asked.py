@@ -160,7 +160,7 @@ and kept turns have little of it."""
 
 def ask_of(source: Source, layout: Layout) -> Ask:
     """Return what the current question asks; an empty text if there is none, or no quotes are wanted."""
-    wants_quotes = layout.question and source.policy.recall_share and not source.rung.newest_only
+    wants_quotes = layout.question and source.policy.recall_share and not source.rung_limits.newest_only
     ask = Ask(question_text(source, layout.question) if wants_quotes else "", layout)
     if not ask.text or ask.is_told_by_form:
         return ask

@@ -27,7 +27,7 @@ def quotes_of(search: Search, ask: Ask, kept: Mapping[int, Message], left: int) 
     so that a request begins like the one before it. In a chat a question has so many that they are dropped with the next one.
     """
     layout, source = search.layout, search.source
-    if not layout.questions or source.rung.newest_only or not source.policy.recall_share:
+    if not layout.questions or source.rung_limits.newest_only or not source.policy.recall_share:
         return {}
     may_stay = layout.has_agent and layout.cut_at_question.first_kept and not layout.set_aside
     earlier = _earlier_quotes(search, kept) if may_stay else {}
