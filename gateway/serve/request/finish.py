@@ -45,7 +45,9 @@ def status_of(state: Ended) -> int:
 def forward_answer(served: ServedRequest, state: Answered) -> Awaitable[tuple[web.StreamResponse, Delivery]]:
     """Forward an upstream's answer."""
     forward = _forward_whole if state.reply.handle.complete else _forward_arriving
-    return _remember_first(forward, served, state) if known_ids.may_make(served, state) else forward(served, state)
+    return (
+        _remember_first(forward, served, state) if known_ids.may_have_new_ids(served, state) else forward(served, state)
+    )
 
 
 async def _remember_first(

@@ -18,7 +18,7 @@ LISTED: Final = "upstream"
 """The source of a window that the upstream's model list states."""
 DEFAULT: Final = "default"
 """The source of a window that is the configured default."""
-UNKNOWN: Final = frozenset({LISTED, DEFAULT})
+SOURCES_OF_UNKNOWN_MODELS: Final = frozenset({LISTED, DEFAULT})
 """The sources of the window of a model that is neither configured nor in the catalogue."""
 GUESSED_ERROR: Final = families.family_of("unknown").error
 """Relative error of a count where the upstream may give any model this name: the same as for an unknown model."""

@@ -48,8 +48,6 @@ class ServedRequest(msgspec.Struct, eq=False):
     """The outcome of the last state, once headers were made from it."""
     delivery: Delivery = Delivery(CLIENT_GONE_STATUS, CLIENT_GONE)
     """What the client got. Until its answer is complete: what it got if it leaves now."""
-    known_at: Target | None = None
-    """The one upstream that has what the request names by an id; None where none is known. Set by `find_places`."""
 
     def identity_at(self, target: Target) -> Identity:
         """Return the client's hashes at an upstream."""
