@@ -179,17 +179,19 @@ def from_refusal(
     nothing."""
     count, limit = sent.count, refusal.limit
     prompt = refusal_numbers.stated_prompt(refusal, attempt, sent.output)
-    window = refusal_numbers.plausible_window(count.counted, count.error, limit, prompt, sent.output)
-    size = prompt if refusal_numbers.plausible_prompt(count.counted, prompt) and not count.has_upper_bounds else None
-    if count.conversation.refers_elsewhere or (not window and size is None):
+    states_window = refusal_numbers.plausible_window(count.counted, count.error, limit, prompt, sent.output)
+    stated_size = (
+        prompt if refusal_numbers.plausible_prompt(count.counted, prompt) and not count.has_upper_bounds else None
+    )
+    if count.conversation.refers_elsewhere or (not states_window and stated_size is None):
         return ()  # part of the refused prompt is outside the body: nothing follows for the window
     if refusal_numbers.is_echo(
         refusal_body, count.conversation, limit, refusal.prompt or refusal.total or refusal.excess
     ):
         return ()
-    found: list[Lesson] = []
-    if window and limit is not None and limit < sent.window:
-        found.append(
+    lessons: list[Lesson] = []
+    if states_window and limit is not None and limit < sent.window:
+        lessons.append(
             StatedWindow(
                 upstream=sent.upstream,
                 model=sent.model,
@@ -201,10 +203,10 @@ def from_refusal(
                 sign=sign,
             )
         )
-    if size is not None:
+    if stated_size is not None:
         name = count.counter.name
-        found.append(CountCompared(sent.upstream, sent.model, count.counted, size, stated=True, counter=name))
-    return tuple(found)
+        lessons.append(CountCompared(sent.upstream, sent.model, count.counted, stated_size, stated=True, counter=name))
+    return tuple(lessons)
 
 
 def from_answer(sent: Sent, bill: BilledPrompt | None, *, limit_unknown: bool = False) -> Learned:
@@ -223,25 +225,25 @@ def from_answer(sent: Sent, bill: BilledPrompt | None, *, limit_unknown: bool = 
 def _lessons_of_whole_bill(sent: Sent, bill: BilledPrompt, *, limit_unknown: bool) -> tuple[Lesson, ...]:
     """Return the lessons of a bill that covers everything that was sent."""
     count = sent.count
-    found: list[Lesson] = [PromptRead(sent.upstream, sent.model, bill.prompt)]
+    lessons: list[Lesson] = [PromptRead(sent.upstream, sent.model, bill.prompt)]
     if limit_unknown:
-        found.append(_accepted_size(sent, bill.prompt))
+        lessons.append(_accepted_size(sent, bill.prompt))
     if not count.has_upper_bounds:
-        found.append(_comparison(sent, bill))
+        lessons.append(_comparison(sent, bill))
     if not count.folded and count.messages and bill.prompt > LEAST_ANCHOR_SHARE * sent.window:
         full = bill.prompt >= FULL_BILL_SHARE * count.counted
         covered, name = len(count.messages), sent.conversation_name
-        found.append(ConversationBilled(sent.scope, name, Anchor(covered, bill.prompt, sent.fixed)))
-        found.append(
+        lessons.append(ConversationBilled(sent.scope, name, Anchor(covered, bill.prompt, sent.fixed)))
+        lessons.append(
             ConversationSeen(sent.upstream, sent.model, name, LastRequest(covered, covered, bill.prompt, full))
         )
     elif sent.last_request is not None and sent.last_request.suspicions:
-        found.append(
+        lessons.append(
             ConversationSeen(
                 sent.upstream, sent.model, sent.conversation_name, replace(sent.last_request, suspicions=0)
             )
         )
-    return tuple(found)
+    return tuple(lessons)
 
 
 def _lessons_of_suspect_bill(sent: Sent, bill: BilledPrompt) -> Learned:

@@ -175,10 +175,10 @@ def reserve_for(
 
 
 def task_from(
-    conversation: Conversation, found: Measurement, model: MeasuredModel, reserve: Reserve, policy: Policy
+    conversation: Conversation, measured: Measurement, model: MeasuredModel, reserve: Reserve, policy: Policy
 ) -> Task:
     """Return the task of a counted request, without anything about its conversation."""
-    stable, best, window = found.stable, found.best, model.window
+    stable, best, window = measured.stable, measured.best, model.window
     exact = stable.basis == "exact"
     plain = message_cost.counter(model.family, model.images, conversation.memory)
     return Task(
@@ -192,14 +192,14 @@ def task_from(
         reserve=reserve.tokens,
         output_limit=reserve.output_limit,
         min_output=policy.min_output,
-        counter=message_cost.scaled(plain, found.ratio, conversation.memory),
+        counter=message_cost.scaled(plain, measured.ratio, conversation.memory),
         policy=policy,
         plain_counter=plain,
-        plain_fixed=found.plain_fixed,
+        plain_fixed=measured.plain_fixed,
         configured_window=model.configured_window,
         error=model.error,
         binds_thinking=model.binds_thinking,
-        has_upper_bounds=found.has_upper_bounds or best.has_upper_bounds,
+        has_upper_bounds=measured.has_upper_bounds or best.has_upper_bounds,
         basis=best.basis,
-        overcount=best.error if exact or found.anchored else min(MOST_OVERCOUNT, OVERCOUNT_PER_ERROR * best.error),
+        overcount=best.error if exact or measured.anchored else min(MOST_OVERCOUNT, OVERCOUNT_PER_ERROR * best.error),
     )

@@ -146,10 +146,10 @@ def observe(served: ServedRequest, state: State, times: Times) -> None:
     """Make the one record of the request and inform every observer."""
     traffic = _traffic(served, state)
     try:
-        found = served.outcome  # made for the headers
-        if found is None or found.state is not state:
-            found = outcome.of(state)
-        record = outcome.exchange(found, traffic, times, served.delivery)
+        last_outcome = served.outcome  # the one that was made for the headers
+        if last_outcome is None or last_outcome.state is not state:
+            last_outcome = outcome.of(state)
+        record = outcome.exchange(last_outcome, traffic, times, served.delivery)
     except Exception as error:  # noqa: BLE001  # promise 6
         served.gateway.failed("record", error)
         record = Exchange.passed(

@@ -32,9 +32,9 @@ async def learn(served: ServedRequest, state: Answered, usage: Usage | None) -> 
     gateway, size_bytes = served.gateway, len(state.life.conversation.raw)
     try:
         if size_bytes < INLINE or _is_quick(state, usage):
-            learned = _learned(served, state, usage)
+            learned = _lessons_of(served, state, usage)
         else:
-            learned = await gateway.pool.run(lambda: _learned(served, state, usage), size_bytes=size_bytes)
+            learned = await gateway.pool.run(lambda: _lessons_of(served, state, usage), size_bytes=size_bytes)
         gateway.learning.learn(learned.lessons, place_at(state.visit).caller.learner)
     except Exception as error:  # noqa: BLE001  # promise 6: nothing is learned from this answer
         gateway.failed("learning", error)
@@ -53,7 +53,8 @@ def _is_quick(state: Answered, usage: Usage | None) -> bool:
     )
 
 
-def _learned(served: ServedRequest, state: Answered, usage: Usage | None) -> Learned:
+def _lessons_of(served: ServedRequest, state: Answered, usage: Usage | None) -> Learned:
+    """Return the lessons of an answer. A request that was not counted may be counted now. Slow for a long conversation."""
     bill = BilledPrompt(usage.prompt, usage.cached) if usage else None
     if not state.visit.fit_proven or state.visit.task is not None or bill is None:
         return state.find_lessons(bill)

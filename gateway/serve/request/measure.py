@@ -126,11 +126,11 @@ async def _counted(
     learning, owner = gateway.learning, place.owner
     counter = message_cost.counter(place.family, place.images, conversation.memory).name
     calibration = learning.calibration(owner).of(counter)
-    found = await gateway.pool.run(partial(_count, place, conversation, calibration), size_bytes=pooled_bytes)
-    if _is_long(found, window) and await learning.adopt_stored_ratio(owner):
+    measured = await gateway.pool.run(partial(_count, place, conversation, calibration), size_bytes=pooled_bytes)
+    if _is_long(measured, window) and await learning.adopt_stored_ratio(owner):
         calibration = learning.calibration(owner).of(counter)
-        found = await gateway.pool.run(partial(_count, place, conversation, calibration), size_bytes=pooled_bytes)
-    return found, calibration
+        measured = await gateway.pool.run(partial(_count, place, conversation, calibration), size_bytes=pooled_bytes)
+    return measured, calibration
 
 
 def _count(place: Place, conversation: Conversation, calibration: Calibration) -> Measurement:

@@ -58,12 +58,14 @@ def request_if_needed(gateway: Gateway, setup: Setup, state: Answered, headers: 
     if task is None or attempt.rung > 1:
         return
     place = place_at(state.visit)
-    chosen = place.route.summary
-    if not chosen.model:
+    settings = place.route.summary
+    if not settings.model:
         return
-    share = max(attempt.prompt - task.fixed, 0) / max(ladder.budget_of(task).rounded_room, 1)
-    used = share if attempt.draft is None else 1.0
-    if used >= chosen.at:
+    if attempt.draft is not None:
+        used = 1.0  # after a fold the room is full
+    else:
+        used = max(attempt.prompt - task.fixed, 0) / max(ladder.budget_of(task).rounded_room, 1)
+    if used >= settings.at:
         gateway.tasks.start(_start_job(gateway, _Wanted(setup, place, task, used, headers)), "summary")
 
 
@@ -81,8 +83,8 @@ class _Wanted(msgspec.Struct, frozen=True):
 async def _start_job(gateway: Gateway, wanted: _Wanted) -> None:
     """Prepare the job of a summary, and give it to the summariser."""
     place, task = wanted.place, wanted.task
-    chosen = place.route.summary
-    summariser = _summariser(gateway, wanted.setup, chosen)
+    settings = place.route.summary
+    summariser = _summariser(gateway, wanted.setup, settings)
     source = task.prepared
     try:
         if source is None:
@@ -93,12 +95,12 @@ async def _start_job(gateway: Gateway, wanted: _Wanted) -> None:
         scope=task.scope,
         source=source,
         used=wanted.used,
-        at=chosen.at,
+        at=settings.at,
         model=summariser.route.name,
         window=summariser.window,
         count=message_cost.counter(summariser.family, memory=gateway.memory).text,
-        deadline_s=chosen.deadline_s,
-        tokens_per_hour=chosen.tokens_per_hour,
+        deadline_s=settings.deadline_s,
+        tokens_per_hour=settings.tokens_per_hour,
         payer="" if summariser.target.endpoint.key else identity_of(summariser.target, wanted.headers, "").key,
     )
     gateway.summariser.make_if_needed(job, _ask(gateway, summariser.target, place.target, wanted.headers))
@@ -110,9 +112,9 @@ def _source(task: Task) -> Source:
     )
 
 
-def _summariser(gateway: Gateway, setup: Setup, chosen: SummarySettings) -> Place:
-    route = setup.settings.route(chosen.model)
-    return place_of(gateway, setup, route, setup.targets[chosen.upstream or route.upstream])
+def _summariser(gateway: Gateway, setup: Setup, settings: SummarySettings) -> Place:
+    route = setup.settings.route(settings.model)
+    return place_of(gateway, setup, route, setup.targets[settings.upstream or route.upstream])
 
 
 def _ask(gateway: Gateway, summariser: Target, answered: Target, headers: CIMultiDict[str]) -> AskModel:

@@ -38,14 +38,14 @@ def _count_sent(gateway: Gateway, place: Place, conversation: Conversation) -> S
     counted = sum(map(counter.message, conversation.messages)) + fixed_cost.fixed_cost(
         conversation.body, place.family, conversation.memory
     )
-    bounded = tokens.has_upper_bounds(conversation.messages)
-    measured = SentCount(
+    has_upper_bounds = tokens.has_upper_bounds(conversation.messages)
+    count = SentCount(
         conversation=conversation, messages=conversation.messages, counter=counter, counted=counted, prompt=counted, error=error_of(place),
-        folded=False, has_upper_bounds=bounded,
+        folded=False, has_upper_bounds=has_upper_bounds,
     )  # fmt: skip
     upstream, model, scope = place.target.name, place.route.name, place.caller.scope
-    sent = Sent(upstream=upstream, model=model, scope=scope, count=measured, window=place.window)
-    before = gateway.learning.conversations.last_request(identity.chain(conversation.messages, scope, model))
+    sent = Sent(upstream=upstream, model=model, scope=scope, count=count, window=place.window)
+    last_request = gateway.learning.conversations.last_request(identity.chain(conversation.messages, scope, model))
     return replace(
-        sent, last_request=before, has_erratic_bills=bool(gateway.learning.calibration(place.owner).ignored_bills)
+        sent, last_request=last_request, has_erratic_bills=bool(gateway.learning.calibration(place.owner).ignored_bills)
     )
