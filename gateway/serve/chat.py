@@ -31,7 +31,7 @@ from gateway.serve.endpoints.passthrough import forward
 from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.body import read
 from gateway.serve.incoming.errors import OUR_FAULT, ClientError
-from gateway.serve.request import finish, learn, texts
+from gateway.serve.request import finish, learn, summary, texts
 from gateway.serve.request.conversation import conversation_in
 from gateway.serve.request.decisions import DECISIONS
 from gateway.serve.request.deployment import with_model
@@ -87,7 +87,7 @@ async def _drive(served: ServedRequest, received: Received, times: Times) -> web
         served.delivery = Delivery(finish.status_of(ended), CLIENT_GONE)
         response, served.delivery = await _end(served, ended)
         if isinstance(state, Answered) and state.good:
-            learn.consider_summary(served, state)
+            summary.consider(served, state)
             if not state.reply.handle.complete:  # else it was learned from before it was sent
                 served.delivery = await learn.learn_after_delivery(served, state)
         return response

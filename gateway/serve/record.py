@@ -84,7 +84,7 @@ class Record(msgspec.Struct, eq=False):
         self.status, self.error = status, error
 
     def set_upstream(self, target: Target, model: str, model_used: str, headers: CIMultiDict[str]) -> None:
-        """Set the upstream and the model of a request, and its caller. ``headers`` are the client's for an upstream."""
+        """Set the upstream and the model of a request, and its caller. ``headers`` are the client's as an upstream may get them."""
         self.upstream, self.model, self.model_used, self.attempts = target.name, model, model_used or model, 1
         self.caller = self.arrival.identity_at(target, headers).key
 

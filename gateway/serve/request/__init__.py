@@ -16,6 +16,6 @@ The work of its states:
 Its end:
 
 - `finish`: give the client its answer. `missing_endpoint`: an upstream that lacks the API.
-- `learn`: learn from the answer. `uncounted_bill`: the same for a request that was not counted.
+- `learn`: learn from the answer. `uncounted_bill`: its lessons if the request was not counted. `summary`: request one, if it will be needed.
 - `outcome`: what headers and record say. `contents`, `texts`: what was sent and left out, for the record.
 """

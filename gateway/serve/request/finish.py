@@ -14,8 +14,8 @@ from gateway.serve.answers.answer import Answer, readable
 from gateway.serve.answers.relay import relay, relay_whole
 from gateway.serve.answers.tail import ends_in_error, has_last_event, tail_of, usage_in
 from gateway.serve.incoming import errors
-from gateway.serve.request import known_ids, outcome
-from gateway.serve.request.learn import consider_summary, learn
+from gateway.serve.request import known_ids, outcome, summary
+from gateway.serve.request.learn import learn
 from gateway.serve.request.missing_endpoint import missing_endpoint_message, says_endpoint_missing
 from gateway.serve.request.outcome import Delivery, Times, Traffic
 from gateway.serve.request.place import place_at
@@ -112,7 +112,7 @@ def _delivered_before_leaving(served: ServedRequest, state: Answered, tail: byte
     if not has_last_event(answer, tail, served.gateway.failed):
         return Delivery(answer.status, CLIENT_GONE, usage)
     known_ids.remember_after_delivery(served, state, tail)
-    consider_summary(served, state)
+    summary.consider(served, state)
     served.gateway.tasks.start(learn(served, state, usage), "learn", must_finish=True)
     return Delivery(answer.status, usage=usage)
 

@@ -1,6 +1,6 @@
-"""Learn from a good answer for the next request, and request a summary if the conversation will soon need one.
+"""Learn from a good answer, for the next request.
 
-The client has its answer, so a failure here is only logged.
+A failure here is only logged: the client gets its answer all the same.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gateway.context.life.lessons import BilledPrompt, Learned
 from gateway.context.life.states import Answered
-from gateway.serve.request import summary, uncounted_bill
+from gateway.serve.request import uncounted_bill
 from gateway.serve.request.outcome import Delivery
 from gateway.serve.request.place import place_at
 from gateway.serve.request.served import ServedRequest
@@ -58,12 +58,4 @@ def _lessons_of(served: ServedRequest, state: Answered, usage: Usage | None) -> 
     bill = BilledPrompt(usage.prompt, usage.cached) if usage else None
     if not state.visit.fit_proven or state.visit.task is not None or bill is None:
         return state.find_lessons(bill)
-    return uncounted_bill.learn(served.gateway, place_at(state.visit), state.life.conversation, bill)
-
-
-def consider_summary(served: ServedRequest, state: Answered) -> None:
-    """Request a summary if the conversation will soon need one."""
-    try:
-        summary.request_if_needed(served.gateway, served.setup, state, served.headers)
-    except Exception as error:  # noqa: BLE001  # promise 6: this conversation has no summary
-        served.gateway.failed("summary", error)
+    return uncounted_bill.lessons_of(served.gateway, place_at(state.visit), state.life.conversation, bill)

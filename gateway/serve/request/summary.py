@@ -22,6 +22,7 @@ from gateway.context.write.folding import source_of
 from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.callers import CREDENTIALS, identity_of
 from gateway.serve.request.place import Place, place_at, place_of
+from gateway.serve.request.served import ServedRequest
 from gateway.state.pool import PoolFull
 from gateway.state.summariser import AskModel, SummaryJob
 from gateway.upstream.client import Target, UpstreamCall, UpstreamUnreachable
@@ -50,6 +51,14 @@ def _source_and_chain(task: Task) -> tuple[Source, list[str]]:
     source = _source(task)
     cut = messages_before_cut(source)
     return source, identity.chain(source.sent[:cut], task.scope) if cut else []
+
+
+def consider(served: ServedRequest, state: Answered) -> None:
+    """Request a summary if the conversation will soon need one. A failure is only logged."""
+    try:
+        request_if_needed(served.gateway, served.setup, state, served.headers)
+    except Exception as error:  # noqa: BLE001  # promise 6: this conversation has no summary
+        served.gateway.failed("summary", error)
 
 
 def request_if_needed(gateway: Gateway, setup: Setup, state: Answered, headers: CIMultiDict[str]) -> None:

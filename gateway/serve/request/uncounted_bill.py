@@ -1,5 +1,5 @@
-"""Learn from the bill of a request that was not counted, because its size proved that it fits. A server with a small window
-may have truncated it all the same."""
+"""The lessons of a bill for a request that was not counted, because its size proved that it fits. A server whose window is smaller than
+configured may have truncated it all the same."""
 
 from typing import Final
 
@@ -24,8 +24,8 @@ def needs_count(size_bytes: int, bill: BilledPrompt) -> bool:
     return size_bytes <= MOST_COUNTED_BYTES and bill.prompt * SUSPICIOUS_BYTES_PER_TOKEN <= size_bytes
 
 
-def learn(gateway: Gateway, place: Place, conversation: Conversation, bill: BilledPrompt) -> Learned:
-    """Learn from the bill; count the request only if the bill is suspiciously small."""
+def lessons_of(gateway: Gateway, place: Place, conversation: Conversation, bill: BilledPrompt) -> Learned:
+    """Return the lessons of the bill. The request is counted only if the bill is suspiciously small."""
     size = len(conversation.raw)
     if not needs_count(size, bill):
         return Learned((lessons.PromptRead(place.target.name, place.route.name, min(bill.prompt, size)),))
