@@ -159,7 +159,7 @@ def as_it_came(state: State) -> bool:
 
 
 @pytest.mark.parametrize("number", range(len(TABLE)), ids=[row.name for row in TABLE])
-def test_row(number: int):
+def test_each_row_leads_to_its_state(number: int):
     state, event, follows = ROWS[number]
     row = next(
         row for row in TABLE if isinstance(state, row.state) and isinstance(event, row.event) and row.when(state, event)
