@@ -26,7 +26,7 @@ def test_conversations_are_spread_by_weight() -> None:
     assert 0.7 < chosen["a"] / 2000 < 0.8
 
 
-def test_an_upstream_rests_longer_with_each_failure_and_comes_back() -> None:
+def test_who_failed_rests_longer_with_each_failure_and_comes_back() -> None:
     clock = Clock()
     balance = Balance(clock)
     choices = [("a", 1), ("b", 1)]

@@ -76,10 +76,10 @@ def places_for(served: ServedRequest, conversation: Conversation, holder: Target
     if fallbacks and _must_stay(conversation, holder):
         own_names = {place.upstream for place in own}
         fallbacks = [place for place in fallbacks if place.upstream in own_names]
-    places, balance = [*own, *fallbacks], served.gateway.balance
-    if len(places) > 1:
-        places.sort(key=lambda place: balance.resting(place.target.name, place.quota_key))
-    return places
+    found, balance = [*own, *fallbacks], served.gateway.balance
+    if len(found) > 1:
+        found.sort(key=lambda place: balance.resting(place.target.name, place.quota_key))
+    return found
 
 
 def _must_stay(conversation: Conversation, holder: Target | None) -> bool:
