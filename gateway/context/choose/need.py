@@ -1,7 +1,11 @@
 """Need: how surely a message is about something that was said in the folded part.
 
-Most questions and instructions ask for something new, and one that is about the past does not say so. Three signs tell them apart: what is marked as
-familiar was said in the folded part; one message has several of the words together; the speaker says *I* or *my*.
+Most questions and instructions ask for something new, and a message that is about the past does not say so. It is about the past more surely, the more of these
+signs it has:
+
+- The folded part has the words that are marked as familiar (*the shed*).
+- One message of the folded part has several of its words together.
+- The speaker says *I* or *my*.
 """
 
 from collections import Counter
