@@ -90,10 +90,10 @@ def _bare(credential: str) -> str:
 
 
 def _hash_of(message: Message) -> bytes:
-    found = blake2b(digest_size=HASH_BYTES, person=b"turnfold-message")
+    hashed = blake2b(digest_size=HASH_BYTES, person=b"turnfold-message")
     for piece in _bytes_of(message):
-        found.update(piece)
-    return found.digest()
+        hashed.update(piece)
+    return hashed.digest()
 
 
 def _bytes_of(message: Message) -> Iterable[bytes]:

@@ -128,8 +128,10 @@ def _shares_a_run(refusal: str, request_text: str) -> bool:
     }
     wanted = set().union(*halves.values())
     whole = len(text) - len(text) % (RUN_CHARACTERS // 2)
-    found = {piece for (piece,) in iter_unpack(f"{RUN_CHARACTERS // 2}s", memoryview(text)[:whole]) if piece in wanted}
-    return any(run in text for run in runs if not found.isdisjoint(halves[run]))
+    halves_in_request = {
+        piece for (piece,) in iter_unpack(f"{RUN_CHARACTERS // 2}s", memoryview(text)[:whole]) if piece in wanted
+    }
+    return any(run in text for run in runs if not halves_in_request.isdisjoint(halves[run]))
 
 
 def _number_contexts(refusal: str, number: int) -> list[str]:
@@ -138,14 +140,14 @@ def _number_contexts(refusal: str, number: int) -> list[str]:
     digits = str(number)
     if digits not in refusal and number % 1000 == 0:
         digits = f"{number // 1000}k"
-    found: list[str] = []
+    contexts: list[str] = []
     for match in re.finditer(re.escape(digits), refusal):
         before, after = (
             refusal[max(match.start() - NEIGHBOUR_CHARACTERS, 0) : match.end()],
             refusal[match.start() : match.end() + NEIGHBOUR_CHARACTERS],
         )
-        found += [part for part in (before, after) if len(part) > len(digits)]
-    return found
+        contexts += [part for part in (before, after) if len(part) > len(digits)]
+    return contexts
 
 
 def _letters_and_digits(text: str) -> str:

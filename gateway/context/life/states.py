@@ -242,7 +242,7 @@ def failure_in(attempt: Attempt) -> str:
 
 def replies_in(state: State) -> list[Reply]:
     """Return the upstream answers that may still be forwarded."""
-    found = [state.reply] if isinstance(state, (Answered, Uncounted, Refused)) else []
+    replies = [state.reply] if isinstance(state, (Answered, Uncounted, Refused)) else []
     if isinstance(state.life.best_end, Answered):
-        found.append(state.life.best_end.reply)
-    return found
+        replies.append(state.life.best_end.reply)
+    return replies

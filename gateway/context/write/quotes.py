@@ -52,9 +52,9 @@ def _earlier_quotes(search: Search, kept: Mapping[int, Message]) -> dict[int, Qu
             continue
         searched += 1
         layout = replace(search.layout, cut_at_question=cut)
-        found = replace(search, layout=layout).find(Query(text, most, _lines_of(quotes)))
-        if found.lines:
-            quotes[indices[0]] = found
+        quoted = replace(search, layout=layout).find(Query(text, most, _lines_of(quotes)))
+        if quoted.lines:
+            quotes[indices[0]] = quoted
     return quotes
 
 
