@@ -55,6 +55,7 @@ async def _load(gateway: Gateway) -> None:
         await asyncio.to_thread(load_remaining_code)
         if gateway.settings.server.preload:
             await asyncio.to_thread(measure.preload, gateway, gateway.settings)
+        await asyncio.to_thread(garbage.trimmer())
     finally:
         gateway.loading = False
 

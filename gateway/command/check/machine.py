@@ -22,7 +22,6 @@ from gateway.context.choose import embedding
 from gateway.serve.incoming.tls import certificate
 from gateway.state.records.opening import records_file
 from gateway.state.store import REDIS_SCHEMES, open_store, reach
-from gateway.state.store.sqlite import foreign
 from gateway.upstream.certificates import tls_of
 
 BUSY = frozenset({errno.EADDRINUSE, errno.EACCES})
@@ -72,6 +71,8 @@ def warnings(settings: Settings) -> tuple[Defect, ...]:
     scheme, _, rest = settings.store.url.partition(":///")
     if scheme != "sqlite":
         return ()
+    from gateway.state.store.sqlite import foreign  # noqa: PLC0415 - imported when it is used
+
     found = (
         Defect(event, f"store.url: {file} {reason}; nothing will be remembered from one start to the next")
         for file in (Path(rest), records_file(Path(rest)))
