@@ -70,7 +70,7 @@ def places_for(served: ServedRequest, request: Conversation) -> list[Place]:
         fallbacks = [place for place in fallbacks if place.upstream in known]
     found, balance = [*own, *fallbacks], served.gateway.balance
     if len(found) > 1:
-        found.sort(key=lambda place: balance.resting(place.target.name, place.quota_key))
+        found.sort(key=lambda place: balance.resting(place.owner))
     return found
 
 
@@ -85,7 +85,7 @@ def _larger_places(served: ServedRequest, request: Conversation, places: Sequenc
     larger = served.setup.settings.larger(served.route)
     known = {place.upstream for place in places} if larger else frozenset()
     for other in larger:
-        order = served.gateway.balance.order(other.choices)
+        order = served.gateway.balance.order(other.choices, resting=_resting(served, other))
         if _needs_own_upstream(served, request):
             order = [name for name in order if name in known]
         if order:
@@ -107,14 +107,16 @@ def _own_upstreams(served: ServedRequest, request: Conversation) -> list[str]:
     if len(choices) == 1:
         return [name for name, _ in choices]
     conversation = served.session.encode("utf-8", "surrogatepass") or _beginning_of(request)
-    return served.gateway.balance.order(choices, conversation, _own_key(served))
+    return served.gateway.balance.order(choices, conversation, _resting(served, served.route))
 
 
-def _own_key(served: ServedRequest) -> str:
-    """Return the hash of the client's key at the model's own upstream. Empty if the key is configured, so that no choice of an
-    upstream depends on the client's."""
-    target = served.setup.targets[served.route.upstream]
-    return "" if target.endpoint.key else served.identity_at(target).key
+def _resting(served: ServedRequest, route: Route) -> frozenset[str]:
+    """Return the upstreams of a model that rest for this client."""
+    balance, targets = served.gateway.balance, served.setup.targets
+    names = [name for name, _ in route.choices]
+    return frozenset(
+        name for name in names if balance.resting((name, route.name, served.identity_at(targets[name]).learner))
+    )
 
 
 def _beginning_of(request: Conversation) -> bytes:
