@@ -607,7 +607,18 @@ async def test_forgetting_reaches_every_process_that_shares_the_store(gateway, t
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"[]", b"{}", b'{"everything": false}', b'{"everything": true, "x": 1}', b'{"key_hash": ""}']
+    "body",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"everything": false}',
+        b'{"everything": true, "x": 1}',
+        b'{"key_hash": ""}',
+        b'{"key_hash": "*"}',
+        b'{"key_hash": "sk-a-key-and-no-hash"}',
+        b'{"key_hash": "A4B5"}',
+    ],
 )
 async def test_an_order_to_forget_that_is_unclear_forgets_nothing(gateway, standin, body):
     running = await gateway(standin, config())

@@ -23,6 +23,11 @@ async def explain(gateway: Gateway, request: Conversation) -> dict[str, Any]:
     It always counts, while serving may prove the fit by size alone.
     """
     place, task = await task_of(gateway, request)
+    # Beside the event loop: a fold of megabytes takes seconds.
+    return await gateway.pool.run(lambda: _explained(request, place, task), size_bytes=len(request.raw))
+
+
+def _explained(request: Conversation, place: Place, task: Task) -> dict[str, Any]:
     attempt = ladder.first_attempt(task)
     refused = ladder.certainly_too_long(task, attempt)
     return {
