@@ -238,6 +238,7 @@ def report(config: Path, *, since: str, key: str, model: str, as_json: bool) -> 
 def forget(config: Path, *, key_hash: str | None, learned: bool, model: str, upstream: str, everything: bool) -> None:
     """Delete stored facts of a caller, of upstreams, or all. Running processes forget them within a second."""
     from gateway.command.learned import forget as forget_memories  # noqa: PLC0415
+    from gateway.context.life.identity import is_key_hash  # noqa: PLC0415
     from gateway.state.forgetting import Order  # noqa: PLC0415
 
     orders = {
@@ -249,6 +250,10 @@ def forget(config: Path, *, key_hash: str | None, learned: bool, model: str, ups
     given = [order for order, is_given in orders.items() if is_given]
     if len(given) != 1:
         raise click.UsageError("Give one of --key-hash HASH, --learned, --model NAME or --all.")
+    if key_hash is not None and not is_key_hash(key_hash):
+        raise click.UsageError(
+            "--key-hash wants the hash of a key, 32 small hexadecimal digits, and not the key itself."
+        )
     sys.exit(forget_memories(config, given[0]))
 
 

@@ -114,9 +114,10 @@ class Record(msgspec.Struct, eq=False):
     def _exchange(self, gateway: Gateway, request: web.BaseRequest | None) -> Exchange:
         arrival = self.arrival
         total_s = time.perf_counter() - arrival.started
+        left = self.error == CLIENT_GONE and not self.attempts
         return Exchange.passed(
             arrival.ensure_id(gateway),
-            self.why,
+            "left" if left else self.why,
             self.status,
             error=self.error,
             upstream=self.upstream,

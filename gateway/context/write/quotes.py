@@ -34,7 +34,7 @@ def quotes_of(search: Search, ask: Ask, kept: Mapping[int, Message], left: int) 
     current = _current_quotes(search, ask, kept, earlier, left)
     if _tokens_of(earlier) + current.tokens > left:
         earlier = {}
-    return {**earlier, layout.question[0]: current} if current.lines else earlier
+    return {**earlier, layout.question[-1]: current} if current.lines else earlier
 
 
 def _earlier_quotes(search: Search, kept: Mapping[int, Message]) -> dict[int, Quotes]:
@@ -44,7 +44,7 @@ def _earlier_quotes(search: Search, kept: Mapping[int, Message]) -> dict[int, Qu
     for indices, cut in search.layout.questions[:-1]:
         if searched == MOST_EARLIER_QUESTIONS:
             break
-        if indices[0] not in kept:
+        if indices[-1] not in kept:
             continue
         text = question_text(search.source, indices)
         most = _tokens_kept_free(text, cut, _tokens_of(quotes))
@@ -54,7 +54,7 @@ def _earlier_quotes(search: Search, kept: Mapping[int, Message]) -> dict[int, Qu
         layout = replace(search.layout, cut_at_question=cut)
         quoted = replace(search, layout=layout).find(Query(text, most, _lines_of(quotes)))
         if quoted.lines:
-            quotes[indices[0]] = quoted
+            quotes[indices[-1]] = quoted
     return quotes
 
 

@@ -23,6 +23,11 @@ async def explain(gateway: Gateway, conversation: Conversation) -> dict[str, Any
     It always counts, while serving may prove the fit by size alone.
     """
     place, task = await task_of(gateway, conversation)
+    # Beside the event loop: a fold of megabytes takes seconds.
+    return await gateway.pool.run(lambda: _explained(conversation, place, task), size_bytes=len(conversation.raw))
+
+
+def _explained(conversation: Conversation, place: Place, task: Task) -> dict[str, Any]:
     attempt = ladder.first_attempt(task)
     refused = ladder.certainly_too_long(task, attempt)
     return {

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from gateway.context.count.proof import is_self_contained
 from gateway.context.life.attempt import Attempt
-from gateway.context.life.states import Answered, State, TooLarge, Unreachable, Visit
+from gateway.context.life.states import Answered, Chosen, Measured, Received, State, TooLarge, Unreachable, Visit
 from gateway.context.life.task import Task
-from gateway.observe.exchange import Action, Call, Exchange, Why
+from gateway.observe.exchange import CLIENT_GONE, Action, Call, Exchange, Why
 from gateway.serve.incoming import headers as ours
 from gateway.serve.incoming.errors import OUR_FAULT
 from gateway.serve.record import LONGEST_NAME, name_of
@@ -139,7 +139,7 @@ def exchange(outcome: Outcome, traffic: Traffic, times: Times, delivery: Deliver
         basis="bytes" if outcome.bounded else "",
         attempts=life.calls,
         refusals=life.refusals,
-        why="failed" if delivery.error == OUR_FAULT.code else outcome.why,
+        why=_why_of_record(outcome, delivery),
     )
     # Field by field, because that is quicker: see `Exchange`.
     record.warning = _warnings(outcome, delivery.warning)
@@ -188,6 +188,8 @@ def counts(outcome: Outcome, known: AttemptContents | None) -> dict[str, Any]:
     }
 
 
+_UNDECIDED: Final = frozenset({Received, Chosen, Measured})
+"""States before the first attempt."""
 _NO_ANSWER: Final = frozenset({TooLarge, Unreachable})
 """States in which no answer of an upstream is forwarded."""
 
@@ -217,6 +219,15 @@ def _why(state: State, visit: Visit | None, attempt: Attempt | None, too_long: b
     if state.life.conversation.refers_elsewhere:
         return "stateful"
     return "proven" if visit.fit_proven else "fits"
+
+
+def _why_of_record(outcome: Outcome, delivery: Delivery) -> Why:
+    """Return the reason for the record: that in the headers, unless a fault of ours or the client ended the request before an attempt was made."""
+    if delivery.error == OUR_FAULT.code:
+        return "failed"
+    if delivery.error == CLIENT_GONE and type(outcome.state) in _UNDECIDED:
+        return "left"
+    return outcome.why
 
 
 def _share_kept(shown: Attempt) -> float | None:

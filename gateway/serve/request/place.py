@@ -78,11 +78,6 @@ class Place(msgspec.Struct, frozen=True):
         return self.target.name, self.route.name, self.caller.learner
 
     @property
-    def quota_key(self) -> str:
-        """The hash of the client's key if it is sent here, because its quota is its owner's; empty when the key is configured."""
-        return "" if self.target.endpoint.key else self.caller.key
-
-    @property
     def max_retries(self) -> int:
         """Calls after the first one that a refused request may take."""
         return self.route.max_retries

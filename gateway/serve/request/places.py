@@ -78,7 +78,7 @@ def places_for(served: ServedRequest, conversation: Conversation, holder: Target
         fallbacks = [place for place in fallbacks if place.upstream in own_names]
     found, balance = [*own, *fallbacks], served.gateway.balance
     if len(found) > 1:
-        found.sort(key=lambda place: balance.resting(place.target.name, place.quota_key))
+        found.sort(key=lambda place: balance.resting(place.owner))
     return found
 
 
@@ -93,7 +93,7 @@ def _larger_places(served: ServedRequest, places: Sequence[Place], *, stays: boo
     larger = served.setup.settings.larger(served.route)
     usual_names = {place.upstream for place in places} if larger else frozenset()
     for other in larger:
-        order = served.gateway.balance.order(other.choices)
+        order = served.gateway.balance.order(other.choices, resting=_resting(served, other))
         if stays:
             order = [name for name in order if name in usual_names]
         if order:
@@ -115,14 +115,16 @@ def _own_upstreams(served: ServedRequest, conversation: Conversation, holder: Ta
     if len(choices) == 1:
         return [name for name, _ in choices]
     same_in_all_turns = served.session.encode("utf-8", "surrogatepass") or _beginning_of(conversation)
-    return served.gateway.balance.order(choices, same_in_all_turns, _own_key(served))
+    return served.gateway.balance.order(choices, same_in_all_turns, _resting(served, served.route))
 
 
-def _own_key(served: ServedRequest) -> str:
-    """Return the hash of the client's key at the model's own upstream. Empty if the key is configured, so that no choice of an
-    upstream depends on the client's."""
-    target = served.setup.targets[served.route.upstream]
-    return "" if target.endpoint.key else served.identity_at(target).key
+def _resting(served: ServedRequest, route: Route) -> frozenset[str]:
+    """Return the upstreams of a model that rest for this client."""
+    balance, targets = served.gateway.balance, served.setup.targets
+    names = [name for name, _ in route.choices]
+    return frozenset(
+        name for name in names if balance.resting((name, route.name, served.identity_at(targets[name]).learner))
+    )
 
 
 def _beginning_of(conversation: Conversation) -> bytes:

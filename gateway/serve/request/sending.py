@@ -22,13 +22,13 @@ from gateway.upstream.client import UpstreamUnreachable
 log = structlog.get_logger(__name__)
 
 KEY_STATUSES: Final = frozenset({429})
-"""Statuses about the quota of one key: the upstream is then avoided for this key only."""
+"""Statuses about the quota of a key: the client's own, unless one is configured for the upstream."""
 
 
 async def send(served: ServedRequest, state: Ready) -> Event:
     """Send the attempt, and read the answer far enough to recognise a refusal."""
     place, balance = place_at(state.visit), served.gateway.balance
-    name, key, began = place.target.name, place.quota_key, time.perf_counter()
+    name, began = place.target.name, time.perf_counter()
     if name not in served.used:
         served.used.append(name)
         balance.began(name)
@@ -40,16 +40,17 @@ async def send(served: ServedRequest, state: Ready) -> Event:
         answer = await peek(place.target, response, format, served.gateway.failed)
     except UpstreamUnreachable as error:
         served.calls.append(call_of(state, 0, None, time.perf_counter() - began))
-        balance.failed(name)
+        balance.failed(place.owner)
         log.warning("upstream_failed", upstream=name, reason=str(error))
         return NoReply(error)
     served.opened.append(answer)
     reply = answer.reply()
     served.calls.append(call_of(state, reply.status, reply.refusal, time.perf_counter() - began))
     if reply.status in FAULT_STATUSES and reply.refusal is None:
-        balance.failed(name, answer.retry_after_s(), key if reply.status in KEY_STATUSES else "")
+        own_quota = reply.status in KEY_STATUSES and not place.target.endpoint.key
+        balance.failed(place.owner, answer.retry_after_s(), own_quota=own_quota)
     else:
-        balance.succeeded(name, key)
+        balance.succeeded(place.owner)
     return ReplyCame(reply)
 
 
