@@ -72,7 +72,7 @@ def fold(
     answer where the body sets no limit. ``tokenizer`` is the name of a family, as in the gateway's configuration. A ``memory`` that is
     handed in again makes later calls for a grown conversation cheap.
 
-    Raises ValueError when the body is not a request, when window or tokenizer are none, or when neither window nor model is known. It does not raise when nothing fits:
+    Raises ValueError when the body is not a request, when window, reserve or tokenizer are none, or when neither window nor model is known. It does not raise when nothing fits:
     see ``Folded.fits``.
     """
     from gateway.context.cut.policy import Policy  # noqa: PLC0415  # see the file's docstring
@@ -81,6 +81,8 @@ def fold(
 
     if window is not None and (type(window) is not int or window < 1):
         raise ValueError(f"the window must be a number of tokens, not {window!r}")
+    if output_reserve is not None and (type(output_reserve) is not int or output_reserve < 0):
+        raise ValueError(f"output_reserve must be a number of tokens, not {output_reserve!r}")
     request = _request(body, format, memory)
     task = task_of(
         request,
@@ -115,8 +117,10 @@ def read_refusal(
     """Return what an upstream's answer says about the request's size; None when it says nothing about it.
 
     ``body`` is decoded (no gzip); of a stream, the beginning. A ``Refusal`` has the sign that matched and the numbers stated. Raises
-    LookupError for an unknown provider, with the nearest name.
+    LookupError for an unknown provider, with the nearest name, and ValueError for a body that is not bytes.
     """
+    if not isinstance(body, bytes):
+        raise ValueError(f"the body of an answer is bytes, not {type(body).__name__}")
     from gateway.upstream.refusals import refusal_from  # noqa: PLC0415  # see the file's docstring
     from providers import registry  # noqa: PLC0415
     from providers.sse import Events  # noqa: PLC0415
@@ -135,10 +139,14 @@ def read_refusal(
 def smaller(folded: Folded[B], refusal: "Refusal") -> Folded[B] | None:
     """Return a smaller form of a request that was refused; None when there is none.
 
-    The refusal's numbers take precedence over our count. Each call returns a strictly smaller request, so a loop over it ends.
+    The refusal's numbers take precedence over our count. Each call returns a strictly smaller request, so a loop over it ends. Raises ValueError
+    without a refusal: `read_refusal` returns None for an answer that is about something else.
     """
     from gateway.context.life import ladder  # noqa: PLC0415  # see the file's docstring
+    from gateway.context.life.replies import Refusal  # noqa: PLC0415
 
+    if not isinstance(refusal, Refusal):
+        raise ValueError("only a refusal tells how much smaller: read_refusal() returned none for this answer")
     task, attempt = folded.task, folded.attempt
     if task is None or attempt is None:
         raise ValueError("only what fold() or smaller() returned can be made smaller")
@@ -164,9 +172,13 @@ def _request(body: Body, format: "FormatName | None", memory: "Memory | None") -
         raw = body.encode("utf-8", "backslashreplace") if isinstance(body, str) else body
     elif isinstance(body, Mapping):
         raw = _dumps(body)
-    else:
+    elif isinstance(body, Sequence) and not isinstance(body, (bytearray, memoryview)):
         format = _format(format or "chat").name
         raw = _dumps({_LIST[format]: list(body)})
+    else:
+        raise ValueError(
+            f"a request is JSON as bytes or str, a mapping, or a list of messages, not {type(body).__name__}"
+        )
     request = _format(format).parse(raw, memory) if format else recognise(raw, memory)
     if request is None:
         raise ValueError(
@@ -195,10 +207,10 @@ def _loads(raw: bytes) -> Any:
 
 
 def _folded(body: B, task: "Task", attempt: "Attempt") -> Folded[B]:
-    changed = attempt.body != task.request.raw
+    changed = attempt.body != task.conversation.raw
     least = 1 if task.output_limit is None else task.least_output(attempt.window)
     return Folded(
-        body=_shaped(body, attempt.body, task.request.format.name) if changed else body,
+        body=_shaped(body, attempt.body, task.conversation.format.name) if changed else body,
         tokens_before=task.prompt,
         tokens_after=attempt.prompt,
         window=attempt.window,

@@ -1,13 +1,18 @@
 """The core's task for one request of the library: what the gateway finds out about a model, from the catalogue alone."""
 
+from typing import TYPE_CHECKING
+
 from gateway.context.count import families, tokens
 from gateway.context.cut.policy import Policy
 from gateway.context.life.task import MeasuredModel, Measurement, Task, reserve_for, task_from
 from gateway.wire.format import Conversation
 
+if TYPE_CHECKING:
+    from gateway.config.catalogue import ModelFacts
+
 
 def task_of(
-    request: Conversation,
+    conversation: Conversation,
     *,
     model: str,
     window: int | None,
@@ -18,27 +23,23 @@ def task_of(
     """Count a request and return what it must fit. Raises ValueError when no window is known, or no such tokenizer."""
     if tokenizer != "auto" and tokenizer not in families.names():
         raise ValueError(f'no tokenizer "{tokenizer}"; expected "auto", or one of {", ".join(families.names())}')
-    facts = None
-    if window is None or (tokenizer == "auto" and model):
-        from gateway.config import catalogue  # noqa: PLC0415  # it reads a file, which a caller that names both spares
-
-        facts = catalogue.load().find(model) if model else None
+    facts = _facts_of(model) if window is None or tokenizer == "auto" else None
     if window is None:
         if facts is None:
             raise ValueError(f"no context window is known for the model {model!r}: pass window=, in tokens")
         window = facts.context_window
     family = tokenizer if tokenizer != "auto" else facts.family if facts else "unknown"
     images = facts.images if facts else ""
-    counted = tokens.count_request(request, family, images)
+    counted = tokens.count_request(conversation, family, images)
     reserve = reserve_for(
-        request,
+        conversation,
         window,
         configured=output_reserve,
         largest=None,
-        counted=facts is None or facts.counts_output or request.format.name != "messages",
+        counted=facts is None or facts.counts_output or conversation.format.name != "messages",
     )
-    measured = MeasuredModel(
-        request.model or model,
+    measured_model = MeasuredModel(
+        conversation.model or model,
         window,
         window,
         family,
@@ -46,5 +47,14 @@ def task_of(
         counted.error,
         facts is not None and facts.binds_thinking,
     )
-    found = Measurement(counted, counted, counted.fixed, counted.has_upper_bounds)
-    return task_from(request, found, measured, reserve, policy)
+    count = Measurement(counted, counted, counted.fixed, counted.has_upper_bounds)
+    return task_from(conversation, count, measured_model, reserve, policy)
+
+
+def _facts_of(model: str) -> "ModelFacts | None":
+    """Return the catalogue's entry of a model; None without one, or without a model."""
+    if not model:
+        return None
+    from gateway.config import catalogue  # noqa: PLC0415  # it reads a file, which is not needed if window and tokenizer are given
+
+    return catalogue.load().find(model)

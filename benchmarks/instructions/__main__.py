@@ -3,6 +3,7 @@
 Instructions are counted by callgrind, a tool of valgrind. Unlike times they repeat to about 1 % on any machine, however
 busy it is, so they are the bar in CI: `--check` fails when a ratio is 5 % above the committed table, twice; `--write`
 replaces the table. `--tree FOLDER` measures the gateway of another checkout. Instructions inside the kernel are not counted.
+`--start` counts those of the main thread from the start of a process to its first answer instead.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -102,11 +104,15 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="replace the committed table")
     parser.add_argument("--tree", type=Path, default=ROOT, help="the checkout whose gateway is measured")
     parser.add_argument("--only", default="", help="only rows whose name contains this text")
+    parser.add_argument("--start", action="store_true", help="count from the start of each process to its first answer")
     parser.add_argument("--profile", type=Path, help="keep callgrind's files of the gateway in this folder")
     chosen = parser.parse_args()
     if problem := require_valgrind():
         print(problem, file=sys.stderr)
         return 2
+    if chosen.start:
+        run_starts(chosen.tree, chosen.profile)
+        return 0
     rows = [row for row in ROWS if chosen.only in row.name]
     found = run(rows, chosen.tree, chosen.profile)
     if chosen.write:
@@ -137,6 +143,24 @@ def run(rows: Sequence[Row], tree: Path, profile: Path | None) -> dict[str, floa
         stack.callback(gateway.stop)
         exchange.wait_for(ports)
         return measured(rows, exchange, (bare, ports[0]), (gateway, ports[1]))
+
+
+def run_starts(tree: Path, profile: Path | None) -> None:
+    """Print what each process takes from its start to its first answer, in its main thread."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="turnfold-instructions-")))
+        exchange = stack.enter_context(Exchange())
+        kept = profile or folder
+        kept.mkdir(parents=True, exist_ok=True)
+        costs = []
+        for name, command, home in (("bare", bare_command, ROOT), ("turnfold", partial(gateway_command, folder), tree)):
+            port = free_port()
+            process = start(name, command(exchange.upstream_port, port), home, kept, from_start=True)
+            stack.callback(process.stop)
+            exchange.wait_for([port])
+            exchange.send(port, [bodies.conversation(1 * KB, "fits")], 1)
+            costs.append(process.main_thread())
+        print(f"start to first answer: bare {costs[0]:,}, turnfold {costs[1]:,}: {costs[1] / costs[0]:.2f} x bare")
 
 
 def bare_command(upstream: int, port: int) -> list[str]:

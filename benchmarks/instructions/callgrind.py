@@ -38,12 +38,20 @@ class Counted:
 
     def instructions(self) -> int:
         """Return the instructions since `zero`."""
+        dump = self._dumped()
+        self._command("instrumentation off")
+        return _total(dump)
+
+    def main_thread(self) -> int:
+        """Return the instructions of the main thread since the start. The process was started with `from_start`."""
+        dump = self._dumped()
+        return _total(dump.with_name(f"{dump.name}-01"))
+
+    def _dumped(self) -> Path:
+        """Have the counts written; return the file."""
         self._command("dump")
         self.dumps += 1
-        dump = self.output.with_name(f"{self.output.name}.{self.dumps}")
-        self._command("instrumentation off")
-        lines = dump.read_text(errors="replace").splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("totals:"))
+        return self.output.with_name(f"{self.output.name}.{self.dumps}")
 
     def stop(self) -> None:
         """End the process and wait for it."""
@@ -60,11 +68,18 @@ class Counted:
         time.sleep(0.2)  # work that was put off, such as writing logs, belongs to the requests before
 
 
-def start(name: str, arguments: Sequence[str], folder: Path, files: Path) -> Counted:
+def _total(dump: Path) -> int:
+    """Return the instructions in a file of callgrind's."""
+    lines = dump.read_text(errors="replace").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("totals:"))
+
+
+def start(name: str, arguments: Sequence[str], folder: Path, files: Path, *, from_start: bool = False) -> Counted:
     """Start Python with these arguments in a folder, compiled before. Hashes of text are the same in every run, so that
-    dicts are, too."""
+    dicts are, too. With ``from_start`` everything is counted, each thread by itself."""
     output = files / f"callgrind.{name}"
-    tool = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={output}", "--instr-atstart=no", "-q"]
+    when = "--separate-threads=yes" if from_start else "--instr-atstart=no"
+    tool = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={output}", when, "-q"]
     environ = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     environ |= {"PYTHONHASHSEED": "0", "PYTHONPATH": str(folder), "PYTHONPYCACHEPREFIX": str(COMPILED)}
     _compile(arguments[1], folder, environ)

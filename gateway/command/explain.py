@@ -83,11 +83,11 @@ def _url(upstream: str | None) -> str:
         raise SettingsError((f"--upstream: the value is not {wrong}",)) from None
 
 
-async def _explained(settings: Settings, request: Conversation) -> tuple[dict[str, Any], tuple[Fate, ...]]:
+async def _explained(settings: Settings, conversation: Conversation) -> tuple[dict[str, Any], tuple[Fate, ...]]:
     gateway = Gateway(settings, open_store("memory://"))
     try:
-        decision = await explain(gateway, request)
-        return decision, await fates(gateway, request) if decision["action"] == "fold" else ()
+        decision = await explain(gateway, conversation)
+        return decision, await fates(gateway, conversation) if decision["action"] == "fold" else ()
     finally:
         await gateway.close()
 

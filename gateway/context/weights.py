@@ -34,31 +34,31 @@ often, the sentences of the assistant have it, too. They say what it found or di
 NARRATOR_FACTOR: Final = 1.4
 """Factor for the assistant's messages where it is the assistant who tells, as in a game. Chosen on two games, with 1 and 1.8."""
 ASKING_BIAS: Final = -5.65
-"""Points of any message, as a logarithm of the odds that it asks for something that was said (`asking`). These weights are fitted by
-`python -m benchmarks.recall.asking`."""
+"""Points of any message: a logarithm of the odds that it asks for something that was said (`choose.asking`). This weight and those down to
+`ASKING_NEED` are fitted by `python -m benchmarks.recall.asking`."""
 ASKING_WORDING: Final = 0.46
-"""The same for each learned point of its wording (`learned.request_points`)."""
+"""Points of a message for each learned point of its wording (`learned.request_points`)."""
 ASKING_SMALL: Final = 1.43
-"""The same for each factor of *e* by which it is larger, up to `ASKING_SMALL_CHARACTERS`: very short messages are answers."""
+"""Points for the natural logarithm of a message's characters, up to `ASKING_SMALL_CHARACTERS`. Very short messages are answers."""
 ASKING_LARGE: Final = -4.36
-"""The same beyond `ASKING_SMALL_CHARACTERS`: long messages tell."""
+"""Points for what this logarithm has beyond that of `ASKING_SMALL_CHARACTERS`. Long messages tell something."""
 ASKING_SMALL_CHARACTERS: Final = 60
 """Characters: the length of a question."""
 ASKING_QUESTION_WORD: Final = 2.14
-"""The same for a question word at any place of a short message."""
+"""Points of a short message with a question word at any place."""
 ASKING_FORM: Final = 1.7
-"""The same for the form of a question: its mark, or how a question begins (`questions.wants_to_know`)."""
+"""Points of a message with the form of a question: its mark, or the beginning of a question (`questions.wants_to_know`)."""
 ASKING_UNKNOWN: Final = -1.69
-"""The same if the folded part has none of its words; a share of it if it has some. News has words that were never said."""
+"""Points of a message if the folded part has none of its words; if it has some, a share of these points. News has words that were never said."""
 ASKING_NEED: Final = 0.25
-"""The same for each point of `need`: its subject was spoken of."""
+"""Points of a message for each point of `need`, which tells whether its subject was spoken of."""
 ASKING_AMONG_OTHERS: Final = -2.5
-"""The same for some sentences of a message, which says something else, too. A trade: with -2 one more of a hundred questions in stories is found, and chats get
-a tenth more quotes."""
+"""Points of some sentences of a message that also says something else. A trade: with -2 one more of a hundred questions in stories is found, and
+chats get a tenth more quotes."""
 ASKING_IN_SPEECH: Final = -0.5
-"""The same for some clauses of speech without punctuation."""
+"""Points of some clauses of speech without punctuation."""
 ASKING_IN_FRAME: Final = -1.0
-"""The same for what an instruction is about, without the words that say what to write."""
+"""Points of what an instruction is about, without the words that say what to write (`instructions.without_frame`)."""
 LEAST_SCORE_SHARE: Final = 0.36
 """Share of the best passage's score that a passage must have to be quoted. Standing wishes use the room better than less
 relevant passages do."""

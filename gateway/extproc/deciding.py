@@ -32,7 +32,7 @@ class EnvoyRequest:
     gateway: Gateway
     setup: Setup
     route: Route
-    request: Conversation
+    conversation: Conversation
     mode: Mode
     headers: CIMultiDict[str]
     request_id: str
@@ -75,12 +75,14 @@ async def _start(served: EnvoyRequest) -> State:
     owner = target.name, route.name, served.identity.learner
     await gateway.learning.fetch_if_due(owner)
     place = place_of(gateway, served.setup, route, target, served.identity)
-    return advance(Received(Life(served.request, served.mode)), PlacesFound((place,)))
+    return advance(Received(Life(served.conversation, served.mode)), PlacesFound((place,)))
 
 
 async def _make_smaller_attempt(served: EnvoyRequest, state: Refused) -> Event:
     """Make a smaller attempt after a refusal that an earlier attempt has learned from."""
-    return AttemptMade(await served.gateway.pool.run(state.make_smaller_attempt, size_bytes=len(served.request.raw)))
+    return AttemptMade(
+        await served.gateway.pool.run(state.make_smaller_attempt, size_bytes=len(served.conversation.raw))
+    )
 
 
 LEARNED_BEFORE: Final[Decisions] = MappingProxyType({**DECISIONS, Refused: _make_smaller_attempt})

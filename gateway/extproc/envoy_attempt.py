@@ -166,13 +166,15 @@ class EnvoyAttempt:
         except ClientError:
             return None  # too complex to look into: the upstream judges it
 
-    def _request_of(self, request: Conversation) -> EnvoyRequest:
+    def _request_of(self, conversation: Conversation) -> EnvoyRequest:
         """Return a parsed request with its settings and its caller. Raises ClientError for a mode that is not allowed."""
         setup = self.gateway.setup
-        route = setup.settings.route(request.model)
+        route = setup.settings.route(conversation.model)
         mode = mode_for(self.carried.mode, route)
         request_id = self.headers.get("x-request-id") or self.gateway.request_id()
-        return EnvoyRequest(self.gateway, setup, route, request, mode, self.headers, request_id[:128], self._address)
+        return EnvoyRequest(
+            self.gateway, setup, route, conversation, mode, self.headers, request_id[:128], self._address
+        )
 
     @property
     def _address(self) -> str:
@@ -206,7 +208,7 @@ class EnvoyAttempt:
         served, sent = self.served, self.state
         assert served is not None and isinstance(sent, Ready)
         provider = served.setup.targets[served.route.upstream].provider
-        refusal = refusal_from(provider, served.request.format, self.status, error_body)
+        refusal = refusal_from(provider, served.conversation.format, self.status, error_body)
         reply = Reply(self.status, refusal, error_body)
         if refusal is None or ATTEMPT not in self.headers:
             return self._pass_answer(part, reply, removed)
@@ -253,7 +255,7 @@ class EnvoyAttempt:
             method=self.headers.get(":method", ""),
             path=self.headers.get(":path", "").partition("?")[0][:LONGEST_PATH],
             client=served.address,
-            session=session_of(self.headers, served.request.head),
+            session=session_of(self.headers, served.conversation.head),
             caller=served.identity.key,
             calls=(call,) if isinstance(state, (Ready, Answered)) else (),
             contents=served.contents,

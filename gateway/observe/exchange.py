@@ -30,6 +30,7 @@ Why = Literal[
     "websocket",  # passed through
     "own",  # answered by the gateway itself: a preflight request, the root page
     "rejected",  # refused by the gateway before anything was sent
+    "left",  # the client left before it was decided what to send
     "malformed",  # no valid HTTP
 ]
 """The reason for the gateway's action, in one word."""

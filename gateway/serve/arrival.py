@@ -54,7 +54,8 @@ class Arrival(msgspec.Struct, eq=False):
         return self.request_id
 
     def identity_at(self, target: Target, headers: CIMultiDict[str]) -> Identity:
-        """Return the client's hashes at an upstream, computed once; ``headers`` are the client's for an upstream."""
+        """Return the client's hashes at an upstream, computed once. ``headers`` are the client's as an upstream may get them
+        (`gateway.serve.keys.forwarded`)."""
         found = self.identities.get(target.name)
         if found is None:
             found = self.identities[target.name] = identity_of(target, headers, self.client)

@@ -31,7 +31,7 @@ from gateway.serve.endpoints.passthrough import forward
 from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.body import read
 from gateway.serve.incoming.errors import OUR_FAULT, ClientError
-from gateway.serve.request import finish, learn, texts
+from gateway.serve.request import finish, learn, summary, texts
 from gateway.serve.request.conversation import conversation_in
 from gateway.serve.request.decisions import DECISIONS
 from gateway.serve.request.deployment import with_model
@@ -75,7 +75,7 @@ async def _drive(served: ServedRequest, received: Received, times: Times) -> web
     """Drive a request from state to state: do the work of its state, and look up the next one, until a final state. Then end it."""
     state: State = received
     try:
-        is_slow = _advances_slowly(served, received.life.request)
+        is_slow = _advances_slowly(served, received.life.conversation)
         while (work := WORK.get(type(state))) is not None:
             event = await work(served, state)
             state = await _advance_in_pool(served, state, event) if is_slow else _advance(served, state, event)
@@ -87,7 +87,7 @@ async def _drive(served: ServedRequest, received: Received, times: Times) -> web
         served.delivery = Delivery(finish.status_of(ended), CLIENT_GONE)
         response, served.delivery = await _end(served, ended)
         if isinstance(state, Answered) and state.good:
-            learn.consider_summary(served, state)
+            summary.consider(served, state)
             if not state.reply.handle.complete:  # else it was learned from before it was sent
                 served.delivery = await learn.learn_after_delivery(served, state)
         return response
@@ -104,13 +104,13 @@ async def _drive(served: ServedRequest, received: Received, times: Times) -> web
             texts.keep(served, state)
 
 
-def _advances_slowly(served: ServedRequest, request: Conversation) -> bool:
+def _advances_slowly(served: ServedRequest, conversation: Conversation) -> bool:
     """Return whether the next state may take long: it writes the name of another model into a large body."""
-    return len(request.raw) >= LARGE and served.route.name != request.model
+    return len(conversation.raw) >= LARGE and served.route.name != conversation.model
 
 
 async def _advance_in_pool(served: ServedRequest, state: State, event: Event) -> State:
-    size_bytes = len(state.life.request.raw)
+    size_bytes = len(state.life.conversation.raw)
     return await served.gateway.pool.run(partial(_advance, served, state, event), size_bytes=size_bytes)
 
 

@@ -1,6 +1,7 @@
 """The limits of client keys: requests and tokens a minute, counted and reserved before a request is sent."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 from gateway.config import ClientKey, Settings
 from gateway.serve.arrival import Arrival
@@ -75,9 +76,16 @@ async def reserve(
 async def reserve_for(gateway: Gateway, arrival: Arrival, conversation: Conversation, settings: Settings) -> None:
     """Reserve the tokens that a conversation and its answers may use. Raises RateLimited when the key has not enough left."""
     window = settings.route(conversation.model).window or settings.default_window
-    answers = conversation.head.get("n")
-    count = answers if isinstance(answers, int) else 1
+    count = _number_of(conversation.head.get("n"))
     await reserve(gateway, arrival, len(conversation.raw), window, output_limit_of(conversation), answers=count)
+
+
+def _number_of(answers: object) -> int:
+    """Return how many answers a request asks for. Many servers also read ``"3"`` and ``3.0`` as three."""
+    if isinstance(answers, (int, float, str)):
+        with suppress(ValueError, OverflowError):
+            return int(float(answers))
+    return 1
 
 
 async def admit_turn(gateway: Gateway, arrival: Arrival, turn_id: str, body_bytes: int, window: int) -> None:

@@ -118,7 +118,7 @@ def check_again(gateway: Gateway, arrival: Arrival) -> None:
 
 
 def forwarded(request: web.BaseRequest) -> CIMultiDict[str]:
-    """Return the client's headers for an upstream.
+    """Return the client's headers as an upstream may get them: without hop-by-hop headers and our own.
 
     With a client key, none of the client's credentials is forwarded. If the key's tokens are limited, no compressed answer is asked for:
     if it were far longer than its bytes, the bill at its end would not be read.

@@ -3,11 +3,12 @@
 import asyncio
 import importlib
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
 import structlog
+from yarl import URL
 
 from gateway.config import Settings
 from gateway.observe.metrics import Metrics
@@ -18,6 +19,8 @@ from gateway.state.records.base import RecordLog
 from gateway.state.records.opening import open_log
 from gateway.state.store import Store, open_store
 from gateway.state.tasks import where
+from gateway.upstream.certificates import context_of
+from gateway.upstream.client import Target
 from providers.overflow import signs
 
 log = structlog.get_logger(__name__)
@@ -39,20 +42,28 @@ def start_background_work(gateway: Gateway) -> None:
 
 
 def start_loading(gateway: Gateway) -> None:
-    """Start to load, in the background, code and vocabularies that the start did not need."""
+    """Start to load, in the background, what the start did not need."""
     gateway.loading = True
     gateway.tasks.start(_load(gateway), "prepare")
 
 
 async def _load(gateway: Gateway) -> None:
-    """Load code and vocabularies that the start did not need. Meanwhile the process is not ready: loading a vocabulary
-    holds the interpreter's lock, so requests would wait."""
+    """Load certificates, code and vocabularies that the start did not need. Meanwhile the process is not ready: loading a
+    vocabulary holds the interpreter's lock, so requests would wait."""
     try:
+        await asyncio.to_thread(load_certificates, gateway.setup.targets.values())
         await asyncio.to_thread(load_remaining_code)
         if gateway.settings.server.preload:
             await asyncio.to_thread(measure.preload, gateway, gateway.settings)
+        await asyncio.to_thread(garbage.trimmer())
     finally:
         gateway.loading = False
+
+
+def load_certificates(targets: Iterable[Target]) -> None:
+    """Load the system's certificates if an upstream is verified by them. Otherwise the first request to it would wait for it."""
+    if any(target.tls is True and URL(target.endpoint.base_url).scheme == "https" for target in targets):
+        context_of(True)
 
 
 def load_remaining_code() -> None:

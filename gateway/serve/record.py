@@ -84,7 +84,7 @@ class Record(msgspec.Struct, eq=False):
         self.status, self.error = status, error
 
     def set_upstream(self, target: Target, model: str, model_used: str, headers: CIMultiDict[str]) -> None:
-        """Set the upstream and the model of a request, and its caller. ``headers`` are the client's for an upstream."""
+        """Set the upstream and the model of a request, and its caller. ``headers`` are the client's as an upstream may get them."""
         self.upstream, self.model, self.model_used, self.attempts = target.name, model, model_used or model, 1
         self.caller = self.arrival.identity_at(target, headers).key
 
@@ -114,9 +114,10 @@ class Record(msgspec.Struct, eq=False):
     def _exchange(self, gateway: Gateway, request: web.BaseRequest | None) -> Exchange:
         arrival = self.arrival
         total_s = time.perf_counter() - arrival.started
+        left = self.error == CLIENT_GONE and not self.attempts
         return Exchange.passed(
             arrival.ensure_id(gateway),
-            self.why,
+            "left" if left else self.why,
             self.status,
             error=self.error,
             upstream=self.upstream,

@@ -55,7 +55,12 @@ RATIO_TTL_S: Final = facts.LONGEST_TTL_S
 REFRESH_S: Final = 30.0
 """Interval at which facts of other processes are fetched again."""
 OWNERS: Final = 4096
-"""Models, each of a learner, whose facts are kept in this process, about 1 KB each. Chosen to bound memory: clients choose the names."""
+"""Models, each of a learner, whose facts are kept in this process, about 1 KB each; and as many without facts. Chosen to bound memory: clients
+choose the names."""
+
+
+NO_WINDOWS: Final = Windows()
+"""The facts about a window of which nothing was learned."""
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -67,6 +72,11 @@ class Known(msgspec.Struct, frozen=True):
     """When they were last fetched from the store; None before the first time."""
     has_suspect_bills: bool = False
     """Whether some bills were suspect, so that the last requests of conversations are looked up."""
+
+    @property
+    def empty(self) -> bool:
+        """Return whether nothing was learned: the store was only asked."""
+        return self.ratio is None and not self.has_suspect_bills and self.windows == NO_WINDOWS
 
 
 UNKNOWN: Final = Known()
@@ -92,6 +102,8 @@ class Learning:
         self.lists = ModelLists(clock)
         self.conversations = Conversations(self._stored, clock)
         self._known: OrderedDict[Owner, Known] = OrderedDict()
+        self._without_facts: OrderedDict[Owner, Known] = OrderedDict()
+        """Owners of whom nothing is known. They are apart, so that invented keys and models push out no facts: those come from answers alone."""
 
     def is_due(self, owner: Owner) -> bool:
         """Return whether to `fetch` the facts about a learner's model: never fetched, not since `REFRESH_S`, or before the clock was set
@@ -202,6 +214,7 @@ class Learning:
         """Drop everything in memory; facts stored after the deletion are fetched again when needed."""
         self._forgotten = forgotten
         self._known.clear()
+        self._without_facts.clear()
         self.conversations.forget(forgotten)
         self.lists.forget()
 
@@ -294,7 +307,7 @@ class Learning:
             self._stored.put("ratio", _stored_name(owner), facts.pack_ratio(learned), RATIO_TTL_S, learner)
 
     def _facts_about(self, owner: Owner) -> Known:
-        return self._known.get(owner, UNKNOWN)
+        return self._known.get(owner) or self._without_facts.get(owner, UNKNOWN)
 
     def _proven(self, owner: Owner) -> int:
         """Return the largest prompt that was billed to this learner lately; 0 without one. This much fits."""
@@ -302,8 +315,12 @@ class Learning:
         return known.largest if known.largest_until > self._clock() else 0
 
     def _update(self, owner: Owner, **facts: Any) -> None:
-        """Change some facts in memory; the least recently changed owner is dropped when there are too many."""
-        keep_newest(self._known, owner, replace(self._facts_about(owner), **facts), OWNERS)
+        """Change some facts in memory; the least recently changed owner is dropped when there are too many. Owners without facts push out none
+        that has some."""
+        known = replace(self._facts_about(owner), **facts)
+        kept, others = (self._without_facts, self._known) if known.empty else (self._known, self._without_facts)
+        others.pop(owner, None)
+        keep_newest(kept, owner, known, OWNERS)
 
     def _set_windows(self, owner: Owner, windows: Windows) -> None:
         """Change the facts about a window, in memory and in the store."""

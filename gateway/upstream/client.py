@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-import ssl
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import Final, Protocol
@@ -15,6 +14,7 @@ from multidict import CIMultiDict, istr
 from yarl import URL
 
 from gateway.config import Upstream, address_of, is_loopback
+from gateway.upstream.certificates import Tls, for_aiohttp, tls_of
 from gateway.upstream.hops import HOPS, extended
 from gateway.upstream.public_http import PublicHttp, failure
 from gateway.upstream.response import AskFailed, Response
@@ -87,7 +87,7 @@ class Target(msgspec.Struct, eq=False, dict=True):  # cached properties need a d
     timeout: aiohttp.ClientTimeout
     """Time limits until the head of an answer arrives; after that `Patience` watches."""
     patience_s: float
-    tls: ssl.SSLContext | bool = True
+    tls: Tls = True
     key_headers: tuple[istr, ...] = ()
     """Headers in which the provider reads a key."""
     credentials: frozenset[str] = frozenset()
@@ -169,7 +169,7 @@ def target(upstream: Upstream) -> Target:
             total=None, sock_connect=upstream.connect_timeout_s, sock_read=upstream.timeout_s
         ),
         patience_s=upstream.timeout_s,
-        tls=context_for(upstream),
+        tls=tls_of(upstream),
         model_in_url=len({provider.locate(endpoint, "/completions", "", model) for model in ("a", "b")}) > 1,
         proxy=proxy_for(upstream.base_url),
         key_headers=tuple(map(istr, provider.credential_headers)),
@@ -186,20 +186,6 @@ def _is_local(base_url: str) -> bool:
     if address is not None:
         return not address.is_global
     return "." not in host or host.endswith((".local", ".internal", ".lan", ".localhost", ".svc", ".home.arpa"))
-
-
-def context_for(upstream: Upstream) -> ssl.SSLContext | bool:
-    """Return the TLS context for an upstream, or only whether its certificate is verified. Raises OSError or ValueError for a
-    file that cannot be used."""
-    if not upstream.client_cert and (not upstream.ca_file or not upstream.verify):
-        return upstream.verify
-    context = ssl.create_default_context(cafile=upstream.ca_file or None if upstream.verify else None)
-    if not upstream.verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    if upstream.client_cert:
-        context.load_cert_chain(upstream.client_cert, upstream.client_key or None, password="")
-    return context
 
 
 def proxy_for(base_url: str) -> str:
@@ -224,7 +210,7 @@ class Http(Protocol):
         headers: CIMultiDict[str],
         body: Body,
         *,
-        tls: ssl.SSLContext | bool,
+        tls: Tls,
         limits: aiohttp.ClientTimeout,
     ) -> Response: ...
 
@@ -277,13 +263,14 @@ class Client:
     ) -> aiohttp.ClientWebSocketResponse:
         """Open a WebSocket; ``largest`` bounds a frame in bytes. Raises UpstreamUnreachable when the upstream does not
         accept, and SocketRefused when it says so."""
+        url = target.url(call)
         headers[HOPS] = extended(",".join(headers.getall(HOPS, ())), self.hop)
         try:
             return await self._public_http().session.ws_connect(
-                target.url(call),
+                url,
                 protocols=protocols,
                 headers=headers,
-                ssl=target.tls,
+                ssl=for_aiohttp(target.tls, url, target.proxy),
                 proxy=target.proxy or None,
                 autoping=False,
                 max_msg_size=largest,

@@ -1,7 +1,6 @@
 """Our own HTTP/1.1 client: requests over pooled connections, with nothing added, followed or decoded."""
 
 import asyncio
-import ssl
 from functools import partial
 from typing import Final
 
@@ -10,6 +9,7 @@ from aiohttp import hdrs
 from multidict import CIMultiDict
 from yarl import URL
 
+from gateway.upstream.certificates import Tls, context_of
 from gateway.upstream.dial import Dial
 from gateway.upstream.http1 import UpstreamConnection
 from gateway.upstream.public_http import IDEMPOTENT
@@ -23,7 +23,7 @@ IDLE_S: Final = 60.0
 SWEEP_S: Final = 10.0
 """Interval between two sweeps for connections that were idle for long."""
 
-PoolKey = tuple[str, str, int, ssl.SSLContext | bool]
+PoolKey = tuple[str, str, int, Tls]
 """Connections with the same key are interchangeable: scheme, host, port, and how TLS is done."""
 
 
@@ -37,7 +37,6 @@ class OwnHttp:
         self._dial = Dial()
         self._patience = Patience(self._busy.keys())
         self._sweep: asyncio.TimerHandle | None = None
-        self._contexts: dict[bool, ssl.SSLContext] = {}
 
     async def send(
         self,
@@ -46,7 +45,7 @@ class OwnHttp:
         headers: CIMultiDict[str],
         body: Body,
         *,
-        tls: ssl.SSLContext | bool,
+        tls: Tls,
         limits: aiohttp.ClientTimeout,
     ) -> ReceivedResponse:
         """Send one request and wait for the head of its answer. ``limits.sock_read`` bounds silence before and within it."""
@@ -83,21 +82,10 @@ class OwnHttp:
 
     async def _open(self, key: PoolKey, limit_s: float | None) -> UpstreamConnection:
         scheme, host, port, tls = key
-        context = self._context(tls) if scheme == "https" else None
+        context = context_of(tls) if scheme == "https" else None
         return await self._dial.open(
             partial(UpstreamConnection, self._loop, self._take_back), (host, port), context, limit_s
         )
-
-    def _context(self, tls: ssl.SSLContext | bool) -> ssl.SSLContext:
-        if not isinstance(tls, bool):
-            return tls
-        if tls not in self._contexts:
-            context = self._contexts[tls] = ssl.create_default_context()
-            context.set_alpn_protocols(["http/1.1"])
-            if not tls:
-                context.check_hostname = False
-                context.verify_mode = ssl.CERT_NONE
-        return self._contexts[tls]
 
     def _take_back(self, connection: UpstreamConnection) -> None:
         """Take a connection back into the pool after its answer; also called when it ends."""

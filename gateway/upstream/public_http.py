@@ -7,13 +7,13 @@ unrequested bytes, which would be taken for the next caller's answer.
 
 import asyncio
 import io
-import ssl
 from typing import Any, Final
 
 import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
+from gateway.upstream.certificates import Tls, for_aiohttp
 from gateway.upstream.response import (
     AskFailed,
     BrokenOff,
@@ -125,7 +125,7 @@ class PublicHttp:
         headers: CIMultiDict[str],
         body: Body,
         *,
-        tls: ssl.SSLContext | bool,
+        tls: Tls,
         limits: aiohttp.ClientTimeout,
         proxy: str = "",
     ) -> PublicResponse:
@@ -148,7 +148,7 @@ class PublicHttp:
                     headers=headers,
                     data=data,
                     allow_redirects=False,
-                    ssl=tls,
+                    ssl=for_aiohttp(tls, url, proxy),
                     timeout=limits,
                     proxy=proxy or None,
                 )

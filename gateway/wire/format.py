@@ -95,9 +95,9 @@ class Conversation(Protocol):
         """The messages in chat-completions shape, in order. Leading instructions are a system message."""
 
 
-def output_limit_of(request: Conversation) -> int | None:
+def output_limit_of(conversation: Conversation) -> int | None:
     """Return the output limit that holds, in tokens: the first positive one; None without one."""
-    for limit in request.output_limits:
+    for limit in conversation.output_limits:
         if limit > 0:
             return limit
     return None

@@ -50,7 +50,6 @@ _OTHERS: Final = HOLDERS.keys() | SUBSTITUTES | {TOOLS}
 """Members that may name models beside the body's own."""
 MOST_FIELDS: Final = 100_000
 """Fields of a plain form, which also counts as one if it is JSON with so many ``&`` or ``;``. Reading them takes 0.15 s of a thread."""
-_QUOTED: Final = b'"model"'
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
@@ -126,13 +125,17 @@ def folded(name: str) -> str:
 
 def is_ambiguous(body: bytes) -> bool:
     """Return whether servers differ in the model that they read in a JSON object; see `differs`. Most bodies are not parsed for this."""
-    if (
+    return may_differ(body, "model") and differs(body, ("model",))
+
+
+def may_differ(body: bytes, name: str) -> bool:
+    """Return whether a member may stand in a JSON object twice, or in other letters. Parses nothing."""
+    quoted = b'"%b"' % name.encode()
+    return (
         any(occurs(sign, body) for sign in _ESCAPED)
-        or occurs_in_any_case(_QUOTED, body, 2)
-        or (not occurs(_QUOTED, body) and occurs_in_any_case(_QUOTED, body))
-    ):
-        return differs(body, ("model",))
-    return False
+        or occurs_in_any_case(quoted, body, 2)
+        or (not occurs(quoted, body) and occurs_in_any_case(quoted, body))
+    )
 
 
 def differs(body: bytes, names: Collection[str]) -> bool:
@@ -149,6 +152,15 @@ def differs(body: bytes, names: Collection[str]) -> bool:
     values = {(folded(name), value) for name, value in found}
     exact = {name for name, _ in found if name in names}
     return len(values) > len(exact)
+
+
+def values_in_any_case(body: bytes, name: str) -> list[Any]:
+    """Return all values of a member of a JSON object, also of those whose name has other letters; none if they cannot be read."""
+    try:
+        return [msgspec.json.decode(value) for each, value in all_members(body) if folded(each) == name]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        whole = surrogates.repaired(body)
+        return values_in_any_case(whole, name) if whole is not body else []
 
 
 def models_in_message(raw: bytes) -> frozenset[str] | None:

@@ -84,9 +84,9 @@ def _ids_of_tool(tool: Mapping[str, Any]) -> Iterator[Any]:
         yield from files if isinstance(files, list) else ()
 
 
-def stores_response(request: Conversation) -> bool:
+def stores_response(conversation: Conversation) -> bool:
     """Return whether the server keeps the answer: it does unless it is told otherwise."""
-    return request.head.get("store") is not False
+    return conversation.head.get("store") is not False
 
 
 def made_by_responses(data: bytes) -> tuple[str, ...]:
@@ -100,15 +100,15 @@ def made_by_responses(data: bytes) -> tuple[str, ...]:
     return _texts([answer.id, _id_of(answer.conversation), *items])
 
 
-def named_by_chat(request: Conversation) -> tuple[str, ...]:
+def named_by_chat(conversation: Conversation) -> tuple[str, ...]:
     """Return the files that a chat names, and the spoken answers."""
-    spoken = (message.get("audio") for message in reversed(request.outline))
-    return _texts([*(audio.get("id") for audio in spoken if isinstance(audio, Mapping)), *_files(request.outline)])
+    spoken = (message.get("audio") for message in reversed(conversation.outline))
+    return _texts([*(audio.get("id") for audio in spoken if isinstance(audio, Mapping)), *_files(conversation.outline)])
 
 
-def stores_chat(request: Conversation) -> bool:
+def stores_chat(conversation: Conversation) -> bool:
     """Return whether the server may keep the answer, or its speech: only if it is told to."""
-    return request.head.get("store") is True or bool(request.head.get("modalities"))
+    return conversation.head.get("store") is True or bool(conversation.head.get("modalities"))
 
 
 def made_by_chat(data: bytes) -> tuple[str, ...]:

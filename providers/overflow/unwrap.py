@@ -18,6 +18,9 @@ LARGEST_BODY: Final = 64 * 1024
 LARGEST_TEXT: Final = 4000
 """Characters kept of one statement: half from its beginning, half from its end."""
 
+MOST_CHARACTERS: Final = 2 * LARGEST_TEXT
+"""Characters of all statements of a body, from which no further one is kept: reading 60,000 took 0.4 s."""
+
 MOST_TEXTS: Final = 16
 """Statements, and names, kept of one body."""
 
@@ -26,6 +29,10 @@ DEEPEST: Final = 32
 
 MOST_LAYERS: Final = 16
 """Embedded structures that are opened in one body; real ones nest three or four deep."""
+
+MOST_VALUES: Final = 1000
+"""Values that are read in one body, each once in a text and once for what it says. Real ones have a few dozen. A server may repeat a client's text in its error: 64 KB of brackets would take
+0.3 s."""
 
 ECHO_FIELDS: Final = re.compile(
     r"choices|delta|contents?|messages|history|conversation|transcript|inputs?|prompts?|prompt_messages|outputs?"
@@ -50,6 +57,8 @@ class Complaint(msgspec.Struct):
     names: list[str] = msgspec.field(default_factory=list)
     counts: dict[str, int] = msgspec.field(default_factory=dict)
     layers: int = 0
+    values: int = 0
+    """Values that were read so far."""
 
 
 def unwrap(body: bytes) -> Complaint:
@@ -82,11 +91,11 @@ def _events(text: str) -> Iterator[str]:
 
 def _walk(complaint: Complaint, value: Any, key: str, depth: int = 0) -> None:
     """Collect statements from a structure; ``key`` is the field that contains it."""
+    complaint.values += 1
+    if complaint.values > MOST_VALUES:
+        return
     if isinstance(value, int):
-        if NAME_FIELDS.fullmatch(key):
-            _add(complaint.names, str(value))
-        elif not isinstance(value, bool):
-            complaint.counts.setdefault(key, value)
+        _collect_number(complaint, value, key)
     elif ECHO_FIELDS.fullmatch(key) or depth > DEEPEST:
         return
     elif isinstance(value, dict):
@@ -102,6 +111,14 @@ def _walk(complaint: Complaint, value: Any, key: str, depth: int = 0) -> None:
             _add(complaint.names, value[:100])
 
 
+def _collect_number(complaint: Complaint, number: int, key: str) -> None:
+    """Collect a number: the name of an error, or a count; ``True`` and ``False`` are no counts."""
+    if NAME_FIELDS.fullmatch(key):
+        _add(complaint.names, str(number))
+    elif not isinstance(number, bool):
+        complaint.counts.setdefault(key, number)
+
+
 def _collect_text(complaint: Complaint, text: str, key: str) -> None:
     """Collect a text: structures inside it are walked, and the rest is a statement."""
     if "\\x" in text:
@@ -115,18 +132,19 @@ def _collect_text(complaint: Complaint, text: str, key: str) -> None:
             # Quoted once more often than it was decoded: {\"error\": ...
             text, position = _unescape(text[opening.start() :]), 0
             continue
-        value, end = _read(text, opening.start(), 0)
+        value, end = _Reader(text, complaint).read(opening.start(), 0)
         if text[end - 1] not in "}]" and "\\\\" in text[opening.start() :]:
             text, position = text[opening.start() :].replace("\\\\", "\\"), 0  # the repr of a string that contains JSON
             continue
         position = end
         if not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
             _walk(complaint, value, key)  # but a plain list enumerates the allowed values
-    plain.append(text[position:])
+    if complaint.values < MOST_VALUES:  # else the rest may be inside a field that repeats other people's words
+        plain.append(text[position:])
     statement = " ".join(piece for piece in plain if piece.strip(" \t\r\n\"'.,:;()b")).strip()
     if len(statement) > LARGEST_TEXT:
         statement = f"{statement[: LARGEST_TEXT // 2]} . {statement[-LARGEST_TEXT // 2 :]}"
-    if statement:
+    if statement and sum(map(len, complaint.statements)) < MOST_CHARACTERS:
         _add(complaint.statements, statement)
         if " " not in statement:
             _add(complaint.names, statement)
@@ -150,50 +168,63 @@ _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.S)
 _CONTROL: Final = {"n": "\n", "r": "\r", "t": "\t", "b": " ", "f": " "}
 
 
-def _read(text: str, position: int, depth: int) -> tuple[Any, int]:
-    """Parse JSON or a Python repr as far as possible; return the value and the position where parsing stopped.
+class _Reader:
+    """Reads JSON or a Python repr in a text as far as possible; its values are counted in a complaint.
 
     A text that is cut off in the middle counts as ended there: error messages are often truncated.
     """
-    if text[position] in "{[":
-        return _read_items(text, position, depth)
-    if string := _STRING.get(text[position]):
-        found = string.match(text, position)
-        assert found  # the pattern needs only its opening quote
-        return _unescape(found[1]), found.end()
-    bare = _BARE.match(text, position)
-    if not bare:
-        return None, position
-    word = bare[0]
-    if word in ("null", "None", "true", "false", "True", "False"):
-        return False, bare.end()
-    return (int(word) if word.isdecimal() and len(word) < 16 else word), bare.end()
 
+    def __init__(self, text: str, complaint: Complaint) -> None:
+        self._text = text
+        self._complaint = complaint
 
-def _read_items(text: str, position: int, depth: int) -> tuple[Any, int]:
-    named = text[position] == "{"
-    items: dict[str, Any] = {}
-    position += 1
-    while depth < MOST_LAYERS:
-        position = _GAP.match(text, position).end()  # type: ignore[union-attr]  # matches nothing at least
-        if position >= len(text):
-            break
-        if text[position] in "}])":
-            position += 1
-            break
-        start, name = position, str(len(items))
-        if named:
-            name, position = _read(text, position, depth + 1)
-            colon = _COLON.match(text, position)
-            if not colon or colon.end() >= len(text):
-                position = start
+    def read(self, position: int, depth: int) -> tuple[Any, int]:
+        """Return the value at a position, and the position where it ends or reading stopped."""
+        self._complaint.values += 1
+        if self._text[position] in "{[":
+            return self._read_items(position, depth)
+        return self._read_plain(position)
+
+    def _read_plain(self, position: int) -> tuple[Any, int]:
+        """Return the value that is no structure at a position; None if there is none."""
+        if string := _STRING.get(self._text[position]):
+            found = string.match(self._text, position)
+            assert found  # the pattern needs only its opening quote
+            return _unescape(found[1]), found.end()
+        bare = _BARE.match(self._text, position)
+        if not bare:
+            return None, position
+        word = bare[0]
+        if word in ("null", "None", "true", "false", "True", "False"):
+            return False, bare.end()
+        return (int(word) if word.isdecimal() and len(word) < 16 else word), bare.end()
+
+    def _read_items(self, position: int, depth: int) -> tuple[Any, int]:
+        text = self._text
+        named = text[position] == "{"
+        items: dict[str, Any] = {}
+        position += 1
+        while depth < MOST_LAYERS and self._complaint.values < MOST_VALUES:
+            position = _GAP.match(text, position).end()  # type: ignore[union-attr]  # matches nothing at least
+            if position >= len(text):
                 break
-            position = colon.end()
-        value, position = _read(text, position, depth + 1)
-        if position == start or (value is None and not text.startswith(("None", "null"), position)):
-            break
-        items[str(name)] = value
-    return (items if named else list(items.values())), position
+            if text[position] in "}])":
+                position += 1
+                break
+            start, name = position, str(len(items))
+            if named:
+                # A structure is no name. If one were read and thrown away here, each level would double the time.
+                name, position = self._read_plain(position)
+                colon = _COLON.match(text, position)
+                if not colon or colon.end() >= len(text):
+                    position = start
+                    break
+                position = colon.end()
+            value, position = self.read(position, depth + 1)
+            if position == start or (value is None and not text.startswith(("None", "null"), position)):
+                break
+            items[str(name)] = value
+        return (items if named else list(items.values())), position
 
 
 def _unescape(text: str) -> str:

@@ -14,6 +14,10 @@ from typing import Final
 HEAD_WORDS: Final = 100
 """Words kept from the beginning of a statement. Chosen: refusals state the reason first, tracebacks last (`TAIL_WORDS`)."""
 
+LARGEST_TEXT: Final = 8000
+"""Characters of a statement in its normal form that are read: half from its beginning, half from its end. One character may have a normal form
+of eighteen."""
+
 TAIL_WORDS: Final = 50
 """Words kept from the end of a statement; see `HEAD_WORDS`."""
 
@@ -216,7 +220,10 @@ _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 def normalise(text: str) -> str:
     """Return the text in the controlled language: words separated by single spaces, with a space at both ends."""
-    text = NOISE.sub(" ", unicodedata.normalize("NFKC", text))
+    text = unicodedata.normalize("NFKC", text)
+    if len(text) > LARGEST_TEXT:
+        text = f"{text[: LARGEST_TEXT // 2]} . {text[-LARGEST_TEXT // 2 :]}"
+    text = NOISE.sub(" ", text)
     text = _LATIN.sub(
         lambda found: unicodedata.normalize("NFKD", found[0])[0], _CAMEL.sub("_", text).replace("ß", "ss")
     )

@@ -86,7 +86,7 @@ async def live(folder, base_url, key=""):
     return await asyncio.to_thread(checked, folder, text, "--live")
 
 
-async def test_upstreams_are_asked(tmp_path):
+async def test_check_calls_every_upstream(tmp_path):
     async with StandIn() as standin:
         done = await live(tmp_path, standin.base_url)
         assert done.exit_code == 0, done.output

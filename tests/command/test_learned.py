@@ -5,7 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from gateway.command.cli import main
 from gateway.standin import StandIn
 from tests.fakes import chat, system
 from tests.running import ROOT, configured
@@ -95,3 +97,11 @@ async def test_log_lines_stand_beside_the_result_and_not_in_it(tmp_path: Path, c
         out, err = (said.decode() for said in await process.communicate())
     assert "store_file_is_not_ours" in err
     assert "[error" not in out and "[info" not in out and "store_" not in out
+
+
+@pytest.mark.parametrize("key_hash", ["", "*", "sk-a-key-and-no-hash"])
+def test_what_is_no_hash_of_a_key_forgets_nothing(tmp_path: Path, key_hash: str) -> None:
+    """A pattern would match the callers of others in Redis, and a key would be written into the store."""
+    result = CliRunner().invoke(main, ["forget", "--config", str(tmp_path / "none.yaml"), "--key-hash", key_hash])
+
+    assert (result.exit_code, "32 small hexadecimal digits" in result.output) == (2, True)

@@ -8,7 +8,7 @@ from gateway.serve.process import load_remaining_code
 from providers.overflow.sizes import ROLES
 from tests.running import ROOT
 
-LOADED = "import sys, gateway.command.serving; print(*sys.modules)"
+LOADED = "import sys; from gateway.command import cli; cli._load_packages(); import gateway.command.serving; print(*sys.modules)"
 READING = {
     f"gateway.context.read.{name}" for name in ("lines", "as_calls", "as_said", "wishes", "questions", "learned")
 }
@@ -22,6 +22,8 @@ def test_a_start_does_not_wait_for_what_only_a_fold_needs() -> None:
     assert "gateway.context.life.ladder" in loaded
     assert loaded.isdisjoint({"gateway.context.write.stages", "statistics"} | READING)
     assert loaded.isdisjoint({"prometheus_client", "http.server"}), "for the first scrape alone"
+    assert loaded.isdisjoint({"sqlite3"}), "for a store in a file alone"
+    assert loaded.isdisjoint({"rich", "greenlet"}), "structlog loads them, and the log needs neither"
 
 
 def test_what_a_start_puts_off_is_there_before_it_is_needed() -> None:

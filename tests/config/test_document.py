@@ -25,7 +25,7 @@ MALFORMED = ["${", "${}", "${HOST", "${1A}", "${A B}", "${A-b}", "${A:b}"]
 
 
 @pytest.mark.parametrize(("text", "meant"), TEXTS)
-def test_variables_are_put_in(text, meant):
+def test_variables_are_replaced_by_their_values(text, meant):
     assert substitute(text, ENVIRON) == meant
 
 

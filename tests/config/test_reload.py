@@ -198,7 +198,7 @@ def test_every_setting_that_is_read_at_the_start_has_a_value():
         _value(Settings.simple("http://h/v1"), path)
 
 
-async def test_whoever_takes_settings_up_may_take_its_time(file):
+async def test_settings_may_be_adopted_slowly(file):
     taken = []
 
     async def take(settings):

@@ -27,7 +27,7 @@ async def standin():
 
 @pytest.mark.parametrize("base", ["", "/v1"])
 @pytest.mark.parametrize("turns", [2, 120])
-async def test_anthropic(base, turns, gateway, standin):
+async def test_the_sdk_of_anthropic_reads_answers_and_streams(base, turns, gateway, standin):
     running = await gateway(standin, CONFIG)
     async with anthropic.AsyncAnthropic(
         base_url=f"http://127.0.0.1:{running.port}{base}", api_key="k", max_retries=0
@@ -52,7 +52,7 @@ async def test_anthropic_raises_what_its_users_catch(gateway, standin):
 
 @pytest.mark.parametrize("base", ["", "/v1"])
 @pytest.mark.parametrize("turns", [2, 120])
-async def test_openai_responses(base, turns, gateway, standin):
+async def test_the_sdk_of_openai_reads_responses_and_streams(base, turns, gateway, standin):
     running = await gateway(standin, CONFIG)
     async with openai.AsyncOpenAI(
         base_url=f"http://127.0.0.1:{running.port}{base}", api_key="k", max_retries=0
@@ -115,7 +115,7 @@ async def test_the_agents_sdk_in_its_default_mode(gateway, standin):
 
 
 @pytest.mark.parametrize("turns", [2, 120])
-async def test_the_npm_packages(turns, gateway, standin):
+async def test_the_npm_packages_read_answers_and_streams(turns, gateway, standin):
     """`@anthropic-ai/sdk` and `openai` for JavaScript, plain and streamed."""
     command = (await asyncio.to_thread(npm))[0]
     running = await gateway(standin, CONFIG)

@@ -543,6 +543,9 @@ async def test_a_stream_that_states_its_bill_is_charged_its_bill(guarded, standi
     [
         ("/chat/completions", {"n": 45, "max_tokens": 20}, False),
         ("/chat/completions", {"n": 40, "max_tokens": 20}, True),
+        ("/chat/completions", {"n": "45", "max_tokens": 20}, False),
+        ("/chat/completions", {"n": 45.0, "max_tokens": 20}, False),
+        ("/chat/completions", {"n": "1e999", "max_tokens": 20}, True),
         ("/chat/completions", {"n": "many", "max_tokens": 20}, True),
         ("/completions", {"prompt": "hi"}, False),
         ("/embeddings", {"input": "hi"}, True),

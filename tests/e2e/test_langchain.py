@@ -23,19 +23,19 @@ async def model(gateway):
         yield make
 
 
-async def test_plain(model):
+async def test_an_answer_comes_with_its_bill(model):
     answer = await model("gpt-4o").ainvoke("Hello")
     assert answer.content == "Understood."
     assert answer.usage_metadata["input_tokens"] == 8
 
 
-async def test_streaming(model):
+async def test_a_stream_comes_whole_with_its_bill(model):
     pieces = [piece async for piece in model("gpt-4o").astream("Hello", stream_usage=True)]
     assert "".join(piece.content for piece in pieces) == "Understood."
     assert sum(piece.usage_metadata["input_tokens"] for piece in pieces if piece.usage_metadata) == 8
 
 
-async def test_tools(model):
+async def test_a_tool_is_called(model):
     answer = await model("caller").bind_tools([scenes.LOOKUP]).ainvoke("Where is order 7?")
     assert [(call["name"], call["args"]) for call in answer.tool_calls] == [("lookup", {"order": 7})]
 

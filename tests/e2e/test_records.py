@@ -393,3 +393,30 @@ async def test_the_status_tells_the_parts_and_no_secret(standin: StandIn, gatewa
     assert status["store"] == {"kind": "memory", "resting": []}
     assert status["requests_open"] == 0
     assert SECRET not in str(status)
+
+
+async def test_a_client_that_leaves_while_nothing_is_decided_has_left_and_nothing_has_failed(gateway):
+    """In the middle of its body, or while the upstream is asked for the model's window and does not answer."""
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked_upstream.set()
+        await reader.read()
+        writer.close()
+
+    asked_upstream = asyncio.Event()
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    async with server:
+        running = await gateway(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+        whole = raw.request("/v1/chat/completions", "POST", body([fakes.user("x" * 20_000)]), content_type=JSON)
+        for sent, waits in ((whole[:1000], False), (whole, True)):
+            _reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+            writer.write(sent)
+            await writer.drain()
+            if waits:
+                await asked_upstream.wait()
+            writer.close()
+        async with asyncio.timeout(10):
+            while len(records := await asked(running, "/api/exchanges")) < 2:  # noqa: ASYNC110  # it has no event to wait for
+                await asyncio.sleep(0)
+
+    assert [(each["status"], each["error"], each["why"]) for each in records] == [(499, "client_gone", "left")] * 2

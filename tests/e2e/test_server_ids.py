@@ -229,7 +229,7 @@ async def test_when_its_upstream_fails_no_other_is_asked(scene: Any) -> None:
     assert len(told.served()["a"]) == 2
 
 
-async def test_one_that_rests_is_asked_all_the_same(scene: Any) -> None:
+async def test_the_upstream_that_made_an_id_is_asked_although_it_rests(scene: Any) -> None:
     told = await scene()
     made = [(await told.post("/responses", input="Question")).json for _ in range(2)]
     told.servers["b"].down = True

@@ -119,6 +119,17 @@ async def test_what_only_stops_work_passes_without_tokens(limited, speaking, kin
     assert len(speaking[1]) == 2
 
 
+async def test_a_message_of_two_types_stops_nothing(limited, speaking):
+    gateway = await limited(tpm=100)
+    async with opened(gateway, REALTIME) as socket:
+        await say(socket, APPEND)
+        assert [(await heard(socket))["type"] for _ in range(2)] == ["response.created", "response.done"]
+        await gateway.settled()
+        await say(socket, APPEND.replace("}", ',"type":"response.cancel"}'))
+        assert (await heard(socket))["error"]["code"] == "rate_limit_exceeded"
+    assert len(speaking[1]) == 1
+
+
 async def test_a_stopping_message_is_held_to_the_models_of_its_key(limited, speaking):
     gateway = await limited(tpm=100, models=["gpt-4o"])
     async with opened(gateway, REALTIME) as socket:
@@ -137,6 +148,12 @@ async def test_a_stopping_message_is_held_to_the_models_of_its_key(limited, spea
         (REALTIME, '{"type":"response.create"}'),
         ("/responses", TOO_DEEP_TO_BE_READ),
         (REALTIME, TOO_DEEP_TO_BE_READ),
+        ("/responses", f'{CREATE[:-1]},"type":"session.update"}}'),
+        ("/responses", CREATE.replace('"type"', '"Type"')),
+        (REALTIME, '{"type":"response.create","type":"input_audio_buffer.clear"}'),
+        (REALTIME, r'{"typ\u0065":"response.create","type":"input_audio_buffer.clear"}'),
+        (REALTIME, '{"TYPE":"response.create"}'),
+        (REALTIME, r'{"type":"response.create","type":"x","half":"\ud83d"}'),
     ],
 )
 async def test_messages_that_ask_count_as_requests(limited, speaking, path, message):

@@ -29,7 +29,7 @@ def broken(*_: Any, **__: Any) -> Any:
 # What fails, in which request it is at work, and whether the request is then sent as it came.
 PARTS: list[tuple[str, Any, str, dict[str, Any]]] = [
     ("learning from a counted answer", (Answered, "find_lessons"), "learning", LONG),
-    ("learning from an uncounted answer", (uncounted_bill, "learn"), "learning", SHORT),
+    ("learning from an uncounted answer", (uncounted_bill, "lessons_of"), "learning", SHORT),
     ("taking a lesson in", (Learning, "learn"), "learning", LONG),
     ("asking for a summary", (summary, "request_if_needed"), "summary", LONG),
     ("response headers", (outcome, "headers"), "headers", SHORT),

@@ -607,7 +607,18 @@ async def test_forgetting_reaches_every_process_that_shares_the_store(gateway, t
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"[]", b"{}", b'{"everything": false}', b'{"everything": true, "x": 1}', b'{"key_hash": ""}']
+    "body",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"everything": false}',
+        b'{"everything": true, "x": 1}',
+        b'{"key_hash": ""}',
+        b'{"key_hash": "*"}',
+        b'{"key_hash": "sk-a-key-and-no-hash"}',
+        b'{"key_hash": "A4B5"}',
+    ],
 )
 async def test_an_order_to_forget_that_is_unclear_forgets_nothing(gateway, standin, body):
     running = await gateway(standin, config())
@@ -619,8 +630,8 @@ async def test_an_order_to_forget_that_is_unclear_forgets_nothing(gateway, stand
 # --- 6. Tenants -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("status", [429, 401, 403])
-async def test_one_callers_refused_key_or_spent_quota_does_not_rest_an_upstream_for_others(gateway, status):
+@pytest.mark.parametrize("status", [429, 401, 403, 408, 500, 503])
+async def test_one_callers_faults_refused_key_or_spent_quota_do_not_rest_an_upstream_for_others(gateway, status):
     def answer(seen: Seen) -> Any:
         return Raw(status, (b'{"error":{"message":"no"}}',), {"retry-after": "600"}) if is_liar(seen) else None
 

@@ -133,8 +133,8 @@ def last_user(messages: Any) -> dict[str, Any]:
 def room_for_question(task: Task, attempt: Attempt, standing: list[dict[str, Any]]) -> int:
     """What is left for the question's last message when all else that must stand does, as the upstream would count: the pinned messages, the
     question's other messages, and what follows."""
-    count = scaled(task.counter, attempt.ratio, task.request.memory)
-    pinned = sum(count.message(message) for message in task.request.messages if message["role"] == "system")
+    count = scaled(task.counter, attempt.ratio, task.conversation.memory)
+    pinned = sum(count.message(message) for message in task.conversation.messages if message["role"] == "system")
     at = standing.index(last_user(standing))
     first = next((n + 1 for n in range(at - 1, -1, -1) if standing[n]["role"] != "user"), 0)
     beside = sum(map(count.message, standing[first:at] + standing[at + 1 :]))
@@ -159,7 +159,7 @@ def test_a_question_that_fits_is_whole_on_every_rung(seed: int) -> None:
                 assert standing[-1] == messages[-1], "a prefill is never altered"
             kept = text_of(last_user(standing))
             room = room_for_question(task, attempt, standing)
-            if scaled(task.counter, attempt.ratio, task.request.memory).message(question) <= room:
+            if scaled(task.counter, attempt.ratio, task.conversation.memory).message(question) <= room:
                 whole += 1
                 assert text_of(question) in kept, (seed, window, attempt.rung)
             elif attempt.draft is not None and text_of(question) not in kept:
@@ -179,7 +179,7 @@ def check_cut(task: Task, attempt: Attempt, question: dict[str, Any], kept: str)
     others = sum(cost for message, cost in zip(attempt.draft.messages, attempt.draft.costs, strict=True)
                  if message["role"] != "user")  # fmt: skip
     free = attempt.window - task.fold_margin - task.least_output(attempt.window) - FIXED * attempt.ratio - others
-    cost = scaled(task.counter, attempt.ratio, task.request.memory).message({"role": "user", "content": kept})
+    cost = scaled(task.counter, attempt.ratio, task.conversation.memory).message({"role": "user", "content": kept})
     # Where next to nothing is left there is nothing to halve; and an upstream that states the same excess whatever it is sent
     # makes every character dearer than the last time.
     if free > 100 and attempt.ratio < 1.5:

@@ -450,6 +450,41 @@ def test_a_form_of_megabytes_of_boundaries_or_parameters_takes_short_time(piece)
     assert time.thread_time() - before < 0.3
 
 
+@pytest.mark.parametrize("target", ["/v1/embeddings", "/v1/chat/completions"])
+@pytest.mark.parametrize(
+    ("encoding", "is_read"),
+    [
+        ("br", False),
+        ("zstd", False),
+        ("gzip, gzip", False),
+        ("utf-8", True),
+        ("identity", True),
+        ("identity\r\ncontent-encoding: zstd", False),
+    ],
+)
+async def test_a_body_in_an_encoding_that_only_a_server_reads_reaches_nobody(target, encoding, is_read):
+    """Its bytes may be JSON to the gateway, and another body to the server."""
+    async with two_upstreams() as (ports, main, other):
+        body = b'{"model":"other","messages":[{"role":"user","content":"hi"}]}'
+        reply = await raw.ask(
+            ports.port, raw.request(target, "POST", body, content_type=JSON, content_encoding=encoding)
+        )
+        assert (sum(seen.method == "POST" for seen in other.requests), main.requests) == (int(is_read), [])
+        assert is_read or (reply.status, reply.error["code"]) == (400, "model_unreadable")
+
+
+@pytest.mark.parametrize("encoding", ["gzip, identity", "identity\r\ncontent-encoding: gzip"])
+async def test_a_list_of_encodings_with_one_that_is_known_is_read(encoding):
+    async with two_upstreams() as (ports, main, other):
+        body = gzip.compress(b'{"model":"other","messages":[{"role":"user","content":"hi"}]}')
+        await raw.ask(
+            ports.port,
+            raw.request("/v1/chat/completions", "POST", body, content_type=JSON, content_encoding=encoding),
+        )
+        assert [seen.body for seen in other.requests if seen.method == "POST"] == [body]
+        assert main.requests == []
+
+
 async def test_a_realtime_session_is_made_where_its_model_is():
     async with two_upstreams() as (ports, main, other):
         for body in (b'{"session":{"model":"other"}}', b'{"session":{"x":1.50, "model":"alias"}}'):

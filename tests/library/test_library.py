@@ -142,6 +142,15 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"body": TURNS, "window": 3000, "format": "gemini"}, 'no format "gemini"'),
     ({"body": {"messages": TURNS}, "window": 3000, "format": "gemini"}, 'no format "gemini"'),
     ({"body": {"messages": [{"role": "user", "content": {1, 2}}]}, "window": 3000}, "cannot be written as JSON"),
+    (
+        {"body": None, "window": 3000},
+        "a request is JSON as bytes or str, a mapping, or a list of messages, not NoneType",
+    ),
+    ({"body": 5, "window": 3000}, "a list of messages, not int"),
+    ({"body": (turn for turn in TURNS), "window": 3000}, "a list of messages, not generator"),
+    ({"body": bytearray(b'{"messages": []}'), "window": 3000}, "a list of messages, not bytearray"),
+    ({"body": TURNS, "window": 3000, "output_reserve": "8"}, "output_reserve must be a number of tokens"),
+    ({"body": TURNS, "window": 3000, "output_reserve": -1}, "output_reserve must be a number of tokens"),
 ]
 
 
@@ -149,6 +158,13 @@ BAD: list[tuple[dict[str, Any], str]] = [
 def test_what_cannot_be_folded_is_refused_with_the_reason(arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         fold(**arguments)
+
+
+def test_an_answer_that_is_no_refusal_says_so_where_one_is_needed() -> None:
+    with pytest.raises(ValueError, match="read_refusal\\(\\) returned none for this answer"):
+        smaller(fold(TURNS, window=3000), read_refusal(500, {}, b"down"))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="the body of an answer is bytes, not str"):
+        read_refusal(400, {}, "too long")  # type: ignore[arg-type]
 
 
 HALF = "cut \ud83d here"

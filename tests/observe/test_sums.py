@@ -107,7 +107,7 @@ def test_requests_over_time_lose_none_and_fit_a_chart(gap_s):
     assert {later - one for one, later in zip(found["times"], found["times"][1:], strict=False)} <= {found["step"]}
 
 
-def test_nothing_has_no_sums():
+def test_the_sums_of_no_records_are_empty():
     found = summed([])
     assert (found["over_time"], found["fullness"], found["losers"], found["savings"]["net"]) == (None, [], [], None)
     assert {found[name] for name in sums.TOTALS} == {0}

@@ -45,7 +45,7 @@ def sent(form, provider, model, *, policy=DEFAULT, base="", window=900, scope="s
     upstream = target(Upstream("it", provider, base or BASES[provider]))
     count = counter("o200k")
     task = Task(
-        request=request, model=model, window=window, prompt=sum(map(count.message, request.messages)) + 3, fixed=3, margin=0, fold_margin=0,
+        conversation=request, model=model, window=window, prompt=sum(map(count.message, request.messages)) + 3, fixed=3, margin=0, fold_margin=0,
         reserve=50, output_limit=None, min_output=20, counter=count, policy=policy, plain_counter=count, plain_fixed=3, configured_window=window,
         cache=terms_for(policy, catalogue.load().find(model), upstream, request, scope),
     )  # fmt: skip

@@ -39,6 +39,12 @@ def test_a_second_connection_header_names_headers_too() -> None:
     assert list(forwarded(headers)) == list(returned(headers)) == ["X-Other"]
 
 
+def test_what_says_how_a_body_is_read_travels_on_whatever_a_connection_header_names() -> None:
+    about_body = [("Content-Type", "application/json"), ("Content-Encoding", "gzip")]
+    headers = CIMultiDict([("Connection", "content-type, Content-Encoding, x-hop"), ("X-Hop", "1"), *about_body])
+    assert list(forwarded(headers).items()) == list(returned(headers).items()) == about_body
+
+
 def test_the_upstreams_headers_come_back_with_their_length_and_none_that_claims_to_be_ours() -> None:
     upstream = CIMultiDict(
         [

@@ -7,6 +7,7 @@ import pytest
 from gateway.context.count import delay
 from gateway.context.count import vocabularies as tokenizers
 from gateway.serve.process import start_background_work
+from gateway.state import garbage
 
 MODELS = {"gpt-4o": {}, "mine": {"context_window": 4096, "tokenizer": "llama3"}, "deepseek-*": {}}
 
@@ -48,6 +49,20 @@ async def test_until_they_are_loaded_the_process_serves_but_is_not_ready(gateway
     await running.settled()
 
     assert await probe(running, "/readyz") == (200, b'{"status":"ready"}')
+
+
+async def test_memory_that_loading_has_left_is_given_back(gateway, standin, monkeypatch) -> None:
+    given: list[tuple[bool, str]] = []
+    monkeypatch.setattr(
+        garbage,
+        "trimmer",
+        lambda: lambda: given.append((running.inside.gateway.loading, threading.current_thread().name)),
+    )
+    running = await gateway(standin, {"server": {"preload": False}})
+    start_background_work(running.inside.gateway)
+    await running.settled()
+
+    assert [name for loading, name in given if loading and name != "MainThread"] != []
 
 
 async def test_a_vocabulary_that_cannot_be_loaded_leaves_the_process_ready(gateway, standin, monkeypatch) -> None:

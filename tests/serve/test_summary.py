@@ -30,7 +30,7 @@ def laid_out(monkeypatch) -> list[str]:
 
 
 @pytest.mark.parametrize("turns", [40, 160])
-async def test_one_layout_a_request_off_the_loop_where_it_is_long(gateway, standin, laid_out, turns):
+async def test_each_request_is_laid_out_once_and_a_long_one_off_the_event_loop(gateway, standin, laid_out, turns):
     running = await gateway(standin, CONFIG)
     body = {"model": "m", "messages": chat(turns, 300)}
     answer = await running.chat(body)

@@ -67,7 +67,7 @@ BROKEN_MESSAGES = [
 
 
 @pytest.mark.parametrize(("rule", "rows"), BROKEN_MESSAGES)
-def test_the_rules_of_messages(rule: str, rows: list[dict[str, Any]]) -> None:
+def test_a_conversation_that_breaks_a_rule_of_messages_is_told_which(rule: str, rows: list[dict[str, Any]]) -> None:
     assert rule in [found.rule for found in messages.violations({"max_tokens": 9, "messages": rows})]
 
 

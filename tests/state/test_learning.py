@@ -167,6 +167,20 @@ async def test_what_callers_taught_is_bounded_and_what_is_dropped_is_fetched_aga
     assert learning.stated_window(M) == 4096
 
 
+async def test_invented_keys_and_models_push_out_no_facts(world: World) -> None:
+    learning = world.process()
+    learning.learn([stated(4096, "one"), stated(4096, "two")], ME)
+    await learning.fetch(M)
+    for number in range(OWNERS):
+        await learning.fetch(("up", f"invented {number}", f"key {number}"))
+
+    assert not learning.is_due(M)
+    assert learning.stated_window(M) == 4096
+    assert learning.is_due(("up", "invented 0", "key 0")) is False
+    await learning.fetch(("up", "one more", "key"))
+    assert learning.is_due(("up", "invented 0", "key 0"))
+
+
 async def test_a_guess_holds_for_its_conversation_for_an_hour_or_until_more_is_billed(world: World) -> None:
     learning = world.process()
     for model in ("m", "n"):

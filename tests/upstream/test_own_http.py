@@ -400,7 +400,7 @@ async def test_a_compressed_answer_stays_compressed():
         assert await whole(await ask()) == b"\x1f\x8bzz"
 
 
-async def test_nobody_listens_and_that_is_said(unused_tcp_port):
+async def test_a_port_on_which_nobody_listens_is_not_connected(unused_tcp_port):
     http = OwnHttp()
     with pytest.raises(NotConnected) as caught:
         await http.send(

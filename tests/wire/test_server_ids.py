@@ -122,7 +122,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_anything_may_come(value: Any) -> None:
+def test_ids_in_any_json_are_texts(value: Any) -> None:
     raw = orjson.dumps(value)
     for format in PATHS.values():
         assert all(isinstance(one, str) for one in (*format.ids.made(raw), *made_in(raw)))

@@ -69,7 +69,7 @@ def test_a_skimmed_body_says_what_a_parsed_one_says(body):
 
 
 @given(BODIES)
-def test_whoever_asks_for_the_texts_gets_the_whole_body(body):
+def test_a_skimmed_body_is_parsed_when_its_texts_are_read(body):
     raw = orjson.dumps(body)
     skimmed = skim(raw)
     assert skimmed is not None

@@ -22,8 +22,7 @@ from gateway.context.choose import embedding
 from gateway.serve.incoming.tls import certificate
 from gateway.state.records.opening import records_file
 from gateway.state.store import REDIS_SCHEMES, open_store, reach
-from gateway.state.store.sqlite import foreign
-from gateway.upstream.client import context_for
+from gateway.upstream.certificates import tls_of
 
 BUSY = frozenset({errno.EADDRINUSE, errno.EACCES})
 
@@ -72,6 +71,8 @@ def warnings(settings: Settings) -> tuple[Defect, ...]:
     scheme, _, rest = settings.store.url.partition(":///")
     if scheme != "sqlite":
         return ()
+    from gateway.state.store.sqlite import foreign  # noqa: PLC0415 - imported when it is used
+
     found = (
         Defect(event, f"store.url: {file} {reason}; nothing will be remembered from one start to the next")
         for file in (Path(rest), records_file(Path(rest)))
@@ -211,7 +212,7 @@ def _client_certificate_problem(upstream: Upstream) -> str:
     if not upstream.client_cert:
         return ""
     try:
-        context_for(replace(upstream, ca_file=""))
+        tls_of(replace(upstream, ca_file=""))
     except (OSError, ValueError):
         files = " and ".join(filter(None, (upstream.client_cert, upstream.client_key)))
         return f"upstreams.{upstream.name}.client_cert: {files} cannot be read as a certificate and its unencrypted key in PEM form"

@@ -1,8 +1,15 @@
 """Asking: how surely a message asks for something that was said in the folded part.
 
-*When did the boiler man say he comes?* asks, *When does milk go off?* does not. Nor does *Ruben needs a new plan*, but *Ruben needs the restore time for his
-plan, and the size* does. Six signs tell them apart: the words sound like such a request, it has the form of a question, one of the words is a question word, the
-message is short, it has no word that was never said, and its subject was spoken of (`need`).
+*When did the boiler man say he comes?* asks for it. *When does milk go off?* does not: it is a question, but for something else. *Ruben needs the
+restore time for his plan, and the size* asks, although it is no question. *Ruben needs a new plan* does not ask.
+
+A message asks more surely, the more of these signs it has:
+
+- its words sound like such a request;
+- it is about as long as a question;
+- it has a question word, or the form of a question;
+- it has no word that was never said;
+- its subject was spoken of (`need`).
 """
 
 from collections.abc import Collection
@@ -42,7 +49,7 @@ WEIGHTS: Final = (
     ASKING_UNKNOWN,
     ASKING_NEED,
 )
-"""In the order of `signs`."""
+"""The weight of each sign, in the order of `signs`. The second and the third one are for the length."""
 MOST_NEED: Final = 3.0
 """Points of `need` that count. A long message has many, because it names many things."""
 

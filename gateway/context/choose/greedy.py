@@ -162,14 +162,14 @@ class Greedy:
 
     def _lines_by_bound(self, message: int) -> list[tuple[float, int]]:
         """Return the heap of the lines of a message that is not open. At first it has upper bounds of their worth per token."""
-        found = self.best_lines.get(message)
-        if found is None:
+        lines_by_bound = self.best_lines.get(message)
+        if lines_by_bound is None:
             opening, lines, bounds = self._opening_tokens(message), self.lines, self.bounds
             sizes = [(position, lines[position].size) for position in self.candidates[message]]
-            found = [(-bounds[position] * size / (opening + size), position) for position, size in sizes]
-            heapq.heapify(found)
-            self.best_lines[message] = found
-        return found
+            lines_by_bound = [(-bounds[position] * size / (opening + size), position) for position, size in sizes]
+            heapq.heapify(lines_by_bound)
+            self.best_lines[message] = lines_by_bound
+        return lines_by_bound
 
     def _best_values(self, message: int) -> _Bundle:
         """Return the values of a result with records that are together worth most per token."""
@@ -186,33 +186,33 @@ class Greedy:
         seen = set(self._spellings_of(self.lines[call].words)) if call >= 0 else set()
         gains = self._gains(positions, 0.0, tokens, seen)
         groups: set[int] = set()
-        found: list[int] = []
+        best_values: list[int] = []
         spellings = self.pool.spellings
         for number, (negative_per_token, position) in enumerate(gains, 1):
             line = self.lines[position]
-            if found and seen.issuperset(line.words):
+            if best_values and seen.issuperset(line.words):
                 continue
             gain, cost = -negative_per_token * line.size, line.size
             if line.group not in groups:
                 cost += 1 + sum([self.lines[naming].size for naming in self.naming_lines_of(position)])
-            if found and gain * tokens <= worth * cost:
+            if best_values and gain * tokens <= worth * cost:
                 break
             worth, tokens = worth + gain, tokens + cost
-            found.append(position)
+            best_values.append(position)
             if number < len(gains):  # most bundles have one line, and no other asks what it has
                 for word in line.words:  # equal words may be different objects
                     seen.update(spellings[word.key])
             groups.add(line.group)
-        self.bundles[message] = len(self.chosen), (worth, tokens, found)
-        return worth, tokens, found
+        self.bundles[message] = len(self.chosen), (worth, tokens, best_values)
+        return worth, tokens, best_values
 
     def _gains(self, positions: Iterable[int], worth: float, tokens: float, seen: set[Word]) -> list[tuple[float, int]]:
         """Return lines behind their worth per token, which is negative, so that the best come first. ``positions`` have those with the
         highest bounds first, and lines that can only lower the worth per token of the bundle are left out. ``worth``, ``tokens`` and the
         words ``seen`` are those of the message's opening."""
-        found: list[tuple[float, int]] = []
+        gains: list[tuple[float, int]] = []
         for position in positions:
-            if found and self.bounds[position] * tokens <= worth:
+            if gains and self.bounds[position] * tokens <= worth:
                 break
             can_be_taken = (
                 position not in self.taken
@@ -221,11 +221,11 @@ class Greedy:
             )
             if can_be_taken and (gain := self._gain(position)) > LEAST_GAIN:
                 size = self.lines[position].size
-                found.append((-gain / size, position))
+                gains.append((-gain / size, position))
                 if worth * size <= gain * tokens:
                     worth, tokens = worth + gain, tokens + size + 1
-        found.sort()
-        return found
+        gains.sort()
+        return gains
 
     def _open_message(self, message: int, bundle: Iterable[int], tokens: float) -> None:
         """Take the lines of a bundle that fit. From now on the other lines of the message can be taken alone."""

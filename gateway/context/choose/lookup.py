@@ -40,11 +40,11 @@ def most_relevant(
     starts = [0, *accumulate([len(text) + 1 for text in lowered])]
     own_scores: dict[int, float] = {}
     for key in [word.key for word in words(query)][-MOST_SEARCHED_WORDS:]:
-        found = _texts_with(joined, starts, key)
-        if not distinguishes(len(found), len(lowered)):
+        texts_with_word = _texts_with(joined, starts, key)
+        if not distinguishes(len(texts_with_word), len(lowered)):
             continue
-        weight = log((len(lowered) + 1) / (len(found) + 0.5)) ** 2 * pinned_factor(key, pinned_words)
-        for number in found:
+        weight = log((len(lowered) + 1) / (len(texts_with_word) + 0.5)) ** 2 * pinned_factor(key, pinned_words)
+        for number in texts_with_word:
             own_scores[number] = own_scores.get(number, 0.0) + weight
     shares = neighbour_shares(own_scores, len(lowered))
     scores: dict[int, float] = {}
@@ -94,10 +94,10 @@ def _unsearched(texts: Sequence[str]) -> int:
 def _texts_with(joined: str, starts: Sequence[int], key: str) -> list[int]:
     """Return the numbers of the texts that have a word, each once. ``starts`` has the position in ``joined`` where each
     begins."""
-    found: list[int] = []
+    numbers: list[int] = []
     at = joined.find(key)
     while at >= 0:
         number = bisect_right(starts, at) - 1
-        found.append(number)
+        numbers.append(number)
         at = joined.find(key, starts[number + 1])
-    return found
+    return numbers

@@ -43,17 +43,17 @@ class NamingLines:
         # An identifier needs no name; a price or a date does.
         if line.kind is not RECORD or record in self._open_groups or any([word.shape is IDENT for word in line.words]):
             return ()
-        found = self._naming_lines.get(record)
-        if found is None:
-            found = self._naming_lines[record] = self._names_of_record(message, position)
-        return () if position in found else found
+        names = self._naming_lines.get(record)
+        if names is None:
+            names = self._naming_lines[record] = self._names_of_record(message, position)
+        return () if position in names else names
 
     def _heading(self, message: int, position: int) -> int:
         """Return the heading of a property in a list of an answer (*Departure: 07:00*); -1 for any other line."""
-        found = self._headings.get(position)
-        if found is None:
-            found = self._headings[position] = self._heading_above(message, position)
-        return found
+        heading = self._headings.get(position)
+        if heading is None:
+            heading = self._headings[position] = self._heading_above(message, position)
+        return heading
 
     def _heading_above(self, message: int, position: int) -> int:
         """Return the nearest sentence above that is no property itself."""

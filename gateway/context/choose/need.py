@@ -1,7 +1,11 @@
 """Need: how surely a message is about something that was said in the folded part.
 
-Most questions and instructions ask for something new, and one that is about the past does not say so. Three signs tell them apart: what is marked as
-familiar was said in the folded part; one message has several of the words together; the speaker says *I* or *my*.
+Most questions and instructions ask for something new, and a message that is about the past does not say so. It is about the past more surely, the more of these
+signs it has:
+
+- The folded part has the words that are marked as familiar (*the shed*).
+- One message of the folded part has several of its words together.
+- The speaker says *I* or *my*.
 """
 
 from collections import Counter
@@ -33,12 +37,12 @@ def need(pool: LinePool, message: str, pinned_words: Collection[str] = ()) -> fl
     """Return the points of a message that may need the folded part; `MessageWords` says what a word counts."""
     familiar = {word.key for word in familiar_words(message)}
     others = {word.key for word in words(message)} - familiar
-    found = MessageWords(pool, (*sorted(others), *sorted(familiar)), pinned_words)
-    known = sum([found.worth.get(key, UNKNOWN_FAMILIAR_WORD * salience(key)) for key in sorted(familiar)])
+    message_words = MessageWords(pool, (*sorted(others), *sorted(familiar)), pinned_words)
+    known = sum([message_words.worth.get(key, UNKNOWN_FAMILIAR_WORD * salience(key)) for key in sorted(familiar)])
     return (
         known
         # Some message has each of the words, so only what is more than one of them counts.
-        + max(found.most_together() - 1.0, 0.0)
+        + max(message_words.most_together() - 1.0, 0.0)
         + (OF_SPEAKER if speaks_of_speaker(message) else 0.0)
         + (OF_QUESTION if wants_to_know(message) and not is_errand(message) else 0.0)
         + (AT_HAND if is_about_what_is_at_hand(message) else 0.0)

@@ -241,8 +241,8 @@ def _nearness_of_passages(pool: LinePool, query: str, nearness: Nearness) -> dic
     every = pool.get_or_make("passages", lambda: tuple(chain.from_iterable(map(pool.passages, pool.message_order))))
     passages = every[-MOST_COMPARED_PASSAGES:]
     texts = [" ".join([pool.lines[position].text for position in passage]) for passage in passages]
-    found = nearness(query, texts) if texts else ()
-    return {passage: near for passage, near in zip(passages, found, strict=True) if near > 0.0}
+    nearness_of_texts = nearness(query, texts) if texts else ()
+    return {passage: near for passage, near in zip(passages, nearness_of_texts, strict=True) if near > 0.0}
 
 
 def _full_weight(pool: LinePool, query_words: Iterable[Word], pinned_words: Collection[str]) -> float:
@@ -281,7 +281,7 @@ def _query_fields(pool: LinePool, query_words: Collection[Word], pinned_words: C
     if len(query_words) > MOST_WORDS:
         return []
     total = len(pool.lines)
-    found: dict[int, QueryField] = {}
+    fields_by_number: dict[int, QueryField] = {}
     for word in query_words:
         if not word.ordinary or not distinguishes(pool.lines_with(word.key), total):
             continue
@@ -291,9 +291,9 @@ def _query_fields(pool: LinePool, query_words: Collection[Word], pinned_words: C
             number = sum(map(pool.lines_with, stems))
             if number and distinguishes(number, total):
                 weight = factor * _squared_rarity(number, total)
-                if field not in found or weight > found[field].weight:
-                    found[field] = QueryField(field, weight, stems)
-    return list(found.values())
+                if field not in fields_by_number or weight > fields_by_number[field].weight:
+                    fields_by_number[field] = QueryField(field, weight, stems)
+    return list(fields_by_number.values())
 
 
 def _terms_of_words(

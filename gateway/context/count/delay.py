@@ -15,18 +15,18 @@ BLOCKING_BYTES: Final = 48_000
 """Bytes of text without a cached count. In the worst case they take about 50 ms; more is counted in a thread."""
 
 
-def blocks_event_loop(request: Conversation, family: str, images: str = "") -> bool:
+def blocks_event_loop(conversation: Conversation, family: str, images: str = "") -> bool:
     """Return whether counting would block the event loop: it has much text without a cached count, or a vocabulary must be
     loaded."""
     row = family_of(family)
     if not loaded(row.vocabulary):
         return True
-    if len(request.raw) <= BLOCKING_BYTES:
+    if len(conversation.raw) <= BLOCKING_BYTES:
         return False
-    cached_counts = counts_of(row.vocabulary, request.memory)
-    name = counter(family, images, request.memory).name
+    cached_counts = counts_of(row.vocabulary, conversation.memory)
+    name = counter(family, images, conversation.memory).name
     size = 0
-    for message in request.messages:
+    for message in conversation.messages:
         if name not in facts_of(message).costs:
             size += sum(_bytes(value) for value in texts(message.get("content")) if value not in cached_counts)
             if "tool_calls" in message:

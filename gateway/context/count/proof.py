@@ -15,7 +15,7 @@ _TEMPLATE_TOKENS: Final = 1024
 """Tokens that chat templates may add to a request without tools: preambles, frames, default prompts."""
 
 
-def fits_by_size(body_bytes: int, reserve: int, window: int, request: Conversation, family: str = "") -> bool:
+def fits_by_size(body_bytes: int, reserve: int, window: int, conversation: Conversation, family: str = "") -> bool:
     """Return whether the size of a body proves that the request fits: it has no more tokens than bytes, and includes
     nothing by reference.
 
@@ -24,17 +24,17 @@ def fits_by_size(body_bytes: int, reserve: int, window: int, request: Conversati
     tokens.
     """
     others = reserve + _TEMPLATE_TOKENS
-    if body_bytes + others > window or not is_self_contained(request):
+    if body_bytes + others > window or not is_self_contained(conversation):
         return False
     normalises = family_of(family).normalises
     # Searching the whole body takes as long as parsing it: this comes last, for bodies near their window.
     if body_bytes * (_MOST_TOKENS_PER_BYTE if normalises else 2) + others <= window:
         return True
-    if not normalises and not request.may_call_in_parallel:
+    if not normalises and not conversation.may_call_in_parallel:
         return True
-    if request.raw.isascii() and not (normalises and b"\\u" in request.raw):
+    if conversation.raw.isascii() and not (normalises and b"\\u" in conversation.raw):
         return True
-    return not normalises and not any(map(_has_parallel_calls, request.messages))
+    return not normalises and not any(map(_has_parallel_calls, conversation.messages))
 
 
 def _has_parallel_calls(message: Message) -> bool:
@@ -43,17 +43,17 @@ def _has_parallel_calls(message: Message) -> bool:
     return isinstance(calls, list) and len(calls) > 1
 
 
-def is_self_contained(request: Conversation) -> bool:
+def is_self_contained(conversation: Conversation) -> bool:
     """Return whether the body has everything that the model reads: no media, no ids of files or of earlier answers, no
     hosted tools."""
-    return reads_only_messages(request) and is_text(request.outline)
+    return reads_only_messages(conversation) and is_text(conversation.outline)
 
 
-def reads_only_messages(request: Conversation) -> bool:
+def reads_only_messages(conversation: Conversation) -> bool:
     """Return whether the model reads only messages and the client's tools: no earlier answer that the body names, no hosted tools."""
-    if request.refers_elsewhere:
+    if conversation.refers_elsewhere:
         return False
-    tools = request.head.get("tools")
+    tools = conversation.head.get("tools")
     return not isinstance(tools, list) or all(isinstance(tool, dict) and _is_client_tool(tool) for tool in tools)
 
 

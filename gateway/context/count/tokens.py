@@ -58,24 +58,24 @@ class Anchor(msgspec.Struct, frozen=True):
 
 
 def count_request(
-    request: Conversation, family: str, images: str = "", ratio: float = 1.0, anchor: Anchor | None = None
+    conversation: Conversation, family: str, images: str = "", ratio: float = 1.0, anchor: Anchor | None = None
 ) -> TokenCount:
     """Count a whole request by the best method: the earlier bill of this conversation, else vocabulary and ratio."""
     row = family_of(family)
-    memory = request.memory
-    fixed = ceil(fixed_cost(request.body, family, memory) * ratio)
+    memory = conversation.memory
+    fixed = ceil(fixed_cost(conversation.body, family, memory) * ratio)
     cost = scaled(counter(family, images, memory), ratio, memory).message
-    bounded = has_upper_bounds(request.messages)
-    if anchor is not None and 0 < anchor.covered <= len(request.messages):
-        new = sum(map(cost, request.messages[anchor.covered :]))
+    bounded = has_upper_bounds(conversation.messages)
+    if anchor is not None and 0 < anchor.covered <= len(conversation.messages):
+        new = sum(map(cost, conversation.messages[anchor.covered :]))
         total = max(anchor.billed + fixed - anchor.fixed + new, 1)
         error = ANCHOR_ERROR + row.error * new / total
         return TokenCount(max(total - fixed, 0), fixed, "anchor", error, bounded)
-    messages = sum(map(cost, request.messages)) + cross_message_tokens(request.messages, family, memory)
+    messages = sum(map(cost, conversation.messages)) + cross_message_tokens(conversation.messages, family, memory)
     sure = row.exact and ratio == 1.0 and not bounded
     error = row.error if ratio == 1.0 else min(row.error, LEARNED_ERROR)
     # No bill of a Responses or Messages request was at hand, so their undercount is not known.
-    undercount = row.undercount if sure and request.format.name == "chat" else None
+    undercount = row.undercount if sure and conversation.format.name == "chat" else None
     return TokenCount(messages, fixed, "exact" if sure else "estimate", error, bounded, undercount)
 
 

@@ -32,7 +32,7 @@ def is_autonomous(units: Sequence[Unit], results: int) -> bool:
 
 def has_agent_until(units: Sequence[Unit]) -> list[bool]:
     """Return for each unit whether the conversation up to it is an agent's."""
-    found: list[bool] = []
+    has_agent_by_unit: list[bool] = []
     tokens = call_tokens = calling_turns = 0
     last_calling_turn = -1
     for unit in units:
@@ -42,5 +42,5 @@ def has_agent_until(units: Sequence[Unit]) -> list[bool]:
             calling_turns += unit.turn != last_calling_turn
             last_calling_turn = unit.turn
         has_many_call_tokens = call_tokens > AGENT_CALL_TOKENS_SHARE * tokens
-        found.append(has_many_call_tokens or calling_turns > AGENT_CALLING_TURNS_SHARE * (unit.turn + 1))
-    return found
+        has_agent_by_unit.append(has_many_call_tokens or calling_turns > AGENT_CALLING_TURNS_SHARE * (unit.turn + 1))
+    return has_agent_by_unit

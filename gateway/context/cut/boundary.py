@@ -87,5 +87,5 @@ def _turn_boundary(full: FullRoom, limit: float) -> int | None:
     low = bisect_left(starts, oldest + 1, bisect_right(starts, full.cut.first_kept), key=lambda at: units[at].turn)
     high = bisect_right(starts, full.newest)
     # The later the cut, the less is kept: the negative costs are in ascending order.
-    found = bisect_left(starts, -limit, low, max(low, high), key=lambda at: -full.kept_cost(cut_at(at)))
-    return starts[found] if found < high else None
+    first_fitting = bisect_left(starts, -limit, low, max(low, high), key=lambda at: -full.kept_cost(cut_at(at)))
+    return starts[first_fitting] if first_fitting < high else None

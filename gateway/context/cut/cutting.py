@@ -20,7 +20,7 @@ UNIT_BYTES: Final = 300
 
 def layout_of(source: Source) -> Layout:
     """Return the layout of a source; it is decided once."""
-    key = source.rung, source.budget, source.policy
+    key = source.rung_limits, source.budget, source.policy
     layout = source.layouts.get(key)
     if layout is None:
         layout = source.layouts[key] = _make_layout(source)
@@ -33,7 +33,7 @@ def _make_layout(source: Source) -> Layout:
     units = _units(source, room)
     question = newest_question(units)
     ends_with_question = _ends_with_question(units, question)
-    if source.rung.newest_only:
+    if source.rung_limits.newest_only:
         cut = Cut(first_kept=max(len(units) - 1, 0))
         questions = (Question(units[question].indices, cut),) if question >= 0 else ()
         return Layout(

@@ -13,8 +13,8 @@ more than this factor is sent whole."""
 def question_of(source: Source) -> tuple[int, ...]:
     """Return the user messages of the current turn, by index; empty without one. They are the messages that stay whole if that is possible.
 
-    If the current turn has no user message, it is the last message that the user wrote. `Layout.question`, for which lines are quoted, is the newest
-    unit with user messages: nearly always the same.
+    If no turn begins with a user message, it is the last message that the user wrote. Nothing is quoted for such a message: `Layout.question`, for
+    which lines are quoted, is empty then. In any other case the two are the same.
     """
     turn = source.structure.current
     if turn is not None and turn.user:

@@ -5,8 +5,8 @@ from typing import Final
 import msgspec
 
 
-class Rung(msgspec.Struct, frozen=True):
-    """The limits of a fold. None means: no limit except the room."""
+class RungLimits(msgspec.Struct, frozen=True):
+    """The limits of a fold on one rung. None means: no limit except the room."""
 
     max_turns: int | None = None
     """The most turns that are kept."""
@@ -16,10 +16,10 @@ class Rung(msgspec.Struct, frozen=True):
     """Only the current question is kept, and the newest step if the request ends with a tool result."""
 
 
-AS_IT_CAME: Final = Rung()
-FOLD: Final = Rung()
-HARD: Final = Rung(max_turns=5, max_characters=10_000)
-QUESTION_ONLY: Final = Rung(max_turns=5, max_characters=10_000, newest_only=True)
+AS_IT_CAME: Final = RungLimits()
+FOLD: Final = RungLimits()
+HARD: Final = RungLimits(max_turns=5, max_characters=10_000)
+QUESTION_ONLY: Final = RungLimits(max_turns=5, max_characters=10_000, newest_only=True)
 
 RUNGS: Final = (AS_IT_CAME, FOLD, HARD, QUESTION_ONLY)
-"""The rungs in order; an attempt has the position of its rung. The first two have the same limits: what is sent as it came is not folded."""
+"""The limits of the rungs, in order. A *rung* is a position here: 0 to 3. The first two have the same limits: what is sent as it came is not folded."""

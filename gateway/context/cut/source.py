@@ -10,7 +10,7 @@ from gateway.context.count.counter import Counter, CountText
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.layout import Layout
 from gateway.context.cut.policy import Policy
-from gateway.context.cut.rungs import FOLD, Rung
+from gateway.context.cut.rungs import FOLD, RungLimits
 from gateway.context.cut.summary import Summary
 from gateway.context.cut.turns import Structure, call_ids, result_id
 from gateway.context.read.view import as_sent
@@ -42,7 +42,7 @@ class Source(msgspec.Struct, frozen=True, dict=True):  # cached properties need 
     counter: Counter
     policy: Policy
     summary: Summary | None = None
-    rung: Rung = FOLD
+    rung_limits: RungLimits = FOLD
     earlier_notes: str = ""
     """The rows in notes of an earlier fold that the client sent back."""
     memory: Memory = msgspec.field(default_factory=Memory)
@@ -50,7 +50,7 @@ class Source(msgspec.Struct, frozen=True, dict=True):  # cached properties need 
 
     _costs_by_id: dict[int, tuple[Message, MessageCost]] = {}
     """Messages with their costs, by ``id(message)``. The message is kept alive, so that no other one gets the same id."""
-    layouts: dict[tuple[Rung, Budget, Policy], Layout] = {}
+    layouts: dict[tuple[RungLimits, Budget, Policy], Layout] = {}
     """The layouts so far (`layout_of`). A summary does not move the cut, so a copy of this source with a summary shares them."""
 
     @property

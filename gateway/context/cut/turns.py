@@ -90,11 +90,11 @@ def _with_late_results(turns: Sequence[Turn], late: Mapping[int, int]) -> tuple[
             target += source
             step_of.update(dict.fromkeys(source, target))
             source.clear()
-    found = (
+    joined_turns = (
         Turn(turn.user, tuple(tuple(step) for step in of_turn if step))
         for turn, of_turn in zip(turns, steps, strict=True)
     )
-    return tuple(turn for turn in found if turn.indices)
+    return tuple(turn for turn in joined_turns if turn.indices)
 
 
 def call_ids(message: Message) -> list[str]:
@@ -138,8 +138,8 @@ def callers_of(messages: Sequence[Message]) -> dict[int, int]:
 
 def _continued(messages: Sequence[Message]) -> dict[int, int]:
     """Map the index of each message that continues an earlier one to the index of the earlier one."""
-    found = [(index, message[CONTINUES]) for index, message in enumerate(messages) if CONTINUES in message]
-    return {index: index - before for index, before in found if isinstance(before, int) and 0 < before <= index}
+    continuing = [(index, message[CONTINUES]) for index, message in enumerate(messages) if CONTINUES in message]
+    return {index: index - before for index, before in continuing if isinstance(before, int) and 0 < before <= index}
 
 
 def _between_call_and_result(messages: Sequence[Message], callers: Mapping[int, int]) -> set[int]:

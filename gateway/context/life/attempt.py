@@ -15,7 +15,7 @@ class Attempt(msgspec.Struct, frozen=True):
     window: int
     """The tokens that it was made to fit. After a refusal it may be less than the window of the place."""
     rung: int = 0
-    """Its place in `RUNGS`."""
+    """How strict the fold is: a position in `RUNGS`."""
     ratio: float = 1.0
     """The factor of the stable count, after a refusal proved it too low."""
     draft: Draft | None = None

@@ -75,7 +75,7 @@ _SPOKEN: Final = frozenset({"system", "developer", "user", "assistant"})
 class SentCount(msgspec.Struct, frozen=True, kw_only=True):
     """One sent attempt by our counts, in tokens. `lessons.Sent` adds where it was sent."""
 
-    request: Conversation
+    conversation: Conversation
     messages: Sequence[Message]
     counter: Counter
     """Uses the vocabulary alone."""
@@ -118,7 +118,7 @@ def judge(count: SentCount, billed: int, cached: int | None, before: LastRequest
     has_innocent_explanation = (
         billed < LEAST_TRUNCATED_BILL
         or count.has_upper_bounds
-        or not ORDINARY_FIELDS.issuperset(count.request.body)
+        or not ORDINARY_FIELDS.issuperset(count.conversation.body)
         or (_are_equal(billed + (cached or 0), count.prompt, max(EQUAL_SHARE, count.error)) and bool(cached))
         or (before is not None and _are_equal(billed, count.cost_from(before.covered), EQUAL_SHARE_OF_NEWEST))
     )

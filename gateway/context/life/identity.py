@@ -4,9 +4,10 @@ There is no session id: a request with the same prefix and the same credentials 
 edit, a branch or a client's own compaction changes every later hash, so stale facts are never found.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Final
 
 from gateway.wire.facts import Interned, facts_of
 from gateway.wire.message import OPENING_CHARACTERS, Message, canonical, canonical_pieces
@@ -14,6 +15,8 @@ from gateway.wire.piecewise import PIECE_BYTES
 
 HASH_BYTES = 16
 """128 bits: accidental collisions are practically impossible, and a caller can only collide within its own scope."""
+
+_KEY_HASH: Final = re.compile(f"[0-9a-f]{{{2 * HASH_BYTES}}}")
 
 NAME_BYTES = 8
 """64 bits: readable, and among a billion conversations two share a name by accident with a chance of one in forty."""
@@ -62,6 +65,11 @@ def key_hash(credentials: Iterable[str]) -> str:
     return blake2b(keys.encode("utf-8", "surrogatepass"), digest_size=HASH_BYTES).hexdigest()
 
 
+def is_key_hash(name: str) -> bool:
+    """Return whether a text can be what `key_hash` returns, and no key itself or pattern."""
+    return _KEY_HASH.fullmatch(name) is not None
+
+
 def scope_of(key: str, upstream: str) -> str:
     """Return the scope of a caller's memory at an upstream: the caller's key hash, a dot, and a short hash of the upstream's name.
 
@@ -90,10 +98,10 @@ def _bare(credential: str) -> str:
 
 
 def _hash_of(message: Message) -> bytes:
-    found = blake2b(digest_size=HASH_BYTES, person=b"turnfold-message")
+    hashed = blake2b(digest_size=HASH_BYTES, person=b"turnfold-message")
     for piece in _bytes_of(message):
-        found.update(piece)
-    return found.digest()
+        hashed.update(piece)
+    return hashed.digest()
 
 
 def _bytes_of(message: Message) -> Iterable[bytes]:

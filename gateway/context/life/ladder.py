@@ -46,9 +46,9 @@ SPARE_DIVISOR: Final = 25
 """Divisor of the prompt's tokens: a lowered output leaves so much free if that is more than `SPARE_TOKENS`."""
 
 
-def unchanged_attempt(request: Conversation, model: str, window: int, prompt: int) -> Attempt:
+def unchanged_attempt(conversation: Conversation, model: str, window: int, prompt: int) -> Attempt:
     """Return an attempt with the client's own bytes; only the name of the model is replaced if it is an alias."""
-    body = request.raw if model == request.model else request.format.encode(request, Edits(model))
+    body = conversation.raw if model == conversation.model else conversation.format.encode(conversation, Edits(model))
     return Attempt(body, prompt, window)
 
 
@@ -57,7 +57,7 @@ def first_attempt(task: Task) -> Attempt:
     if task.fits and task.cache.always:
         return _encode(task, Attempt(b"", task.prompt, task.window))
     if task.fits:
-        return unchanged_attempt(task.request, task.model, task.window, task.prompt)
+        return unchanged_attempt(task.conversation, task.model, task.window, task.prompt)
     left = task.window - task.margin - task.prompt
     if task.output_limit is not None and left >= task.least_output(task.window):
         return _with_output(task, Attempt(b"", task.prompt, task.window), _output_with_spare(task, left, task.prompt))
@@ -195,13 +195,13 @@ def _fold(task: Task, budget: Budget, *, ratio: float, rung: int) -> Attempt:
     """Return a fold to a budget. ``ratio`` is that of the upstream's count to ours."""
     is_first_fold = rung == 1 and ratio == 1.0 and task.prepared is not None and task.prepared.budget == budget
     draft = fold_conversation(
-        task.request.messages,
+        task.conversation.messages,
         budget,
-        scaled(task.counter, ratio, task.request.memory),
+        scaled(task.counter, ratio, task.conversation.memory),
         task.policy,
         rung=rung,
         summary=task.summary if rung < HIGHEST_RUNG else None,
-        memory=task.request.memory,
+        memory=task.conversation.memory,
         prepared=task.prepared if is_first_fold else None,
     )
     window, prompt = budget.window, draft.cost + budget.fixed
@@ -234,7 +234,7 @@ def _encode(task: Task, attempt: Attempt) -> Attempt:
     messages = attempt.draft.messages if attempt.draft else None
     may_drop_thinking = task.binds_thinking and attempt.keeps_thinking and messages is not None
     cache = task.cache if messages is not None or task.cache.always else NO_TERMS
-    sent = cache.marked(messages or task.request.messages) if cache.style else messages
+    sent = cache.marked(messages or task.conversation.messages) if cache.style else messages
     edits = Edits(
         task.model,
         sent,
@@ -244,7 +244,7 @@ def _encode(task: Task, attempt: Attempt) -> Attempt:
         added=cache.added(sent or ()),
     )
     return structs.replace(
-        attempt, body=task.request.format.encode(task.request, edits), may_drop_thinking=may_drop_thinking
+        attempt, body=task.conversation.format.encode(task.conversation, edits), may_drop_thinking=may_drop_thinking
     )
 
 

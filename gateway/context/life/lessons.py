@@ -55,9 +55,9 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     """Whether bills of this model were absurd lately: then a small bill proves nothing."""
 
     @property
-    def conversation(self) -> str:
+    def conversation_name(self) -> str:
         """The name of the conversation up to this request. It reads every message, so only lessons that need it ask for it."""
-        chain = identity.chain(self.count.request.messages, self.scope, self.model)
+        chain = identity.chain(self.count.conversation.messages, self.scope, self.model)
         return chain[-1] if chain else ""
 
 
@@ -154,7 +154,7 @@ def sent_of(task: Task, attempt: Attempt, upstream: str) -> Sent:
     messages = task.messages_of(attempt)
     counted = sum(map(task.plain_counter.message, messages)) + task.plain_fixed
     count = SentCount(
-        request=task.request, messages=messages, counter=task.plain_counter, counted=counted, prompt=attempt.prompt, error=task.error,
+        conversation=task.conversation, messages=messages, counter=task.plain_counter, counted=counted, prompt=attempt.prompt, error=task.error,
         folded=attempt.draft is not None, has_upper_bounds=_has_upper_bounds(task, attempt, messages),
     )  # fmt: skip
     return Sent(
@@ -169,7 +169,7 @@ def _has_upper_bounds(task: Task, attempt: Attempt, messages: Sequence[Message])
     conversation that once had an image can still correct its counts."""
     if not task.has_upper_bounds or attempt.draft is None:
         return task.has_upper_bounds
-    return not (proof.reads_only_messages(task.request) and proof.is_text(messages))
+    return not (proof.reads_only_messages(task.conversation) and proof.is_text(messages))
 
 
 def from_refusal(
@@ -179,30 +179,34 @@ def from_refusal(
     nothing."""
     count, limit = sent.count, refusal.limit
     prompt = refusal_numbers.stated_prompt(refusal, attempt, sent.output)
-    window = refusal_numbers.plausible_window(count.counted, count.error, limit, prompt, sent.output)
-    size = prompt if refusal_numbers.plausible_prompt(count.counted, prompt) and not count.has_upper_bounds else None
-    if count.request.refers_elsewhere or (not window and size is None):
+    states_window = refusal_numbers.plausible_window(count.counted, count.error, limit, prompt, sent.output)
+    stated_size = (
+        prompt if refusal_numbers.plausible_prompt(count.counted, prompt) and not count.has_upper_bounds else None
+    )
+    if count.conversation.refers_elsewhere or (not states_window and stated_size is None):
         return ()  # part of the refused prompt is outside the body: nothing follows for the window
-    if refusal_numbers.is_echo(refusal_body, count.request, limit, refusal.prompt or refusal.total or refusal.excess):
+    if refusal_numbers.is_echo(
+        refusal_body, count.conversation, limit, refusal.prompt or refusal.total or refusal.excess
+    ):
         return ()
-    found: list[Lesson] = []
-    if window and limit is not None and limit < sent.window:
-        found.append(
+    lessons: list[Lesson] = []
+    if states_window and limit is not None and limit < sent.window:
+        lessons.append(
             StatedWindow(
                 upstream=sent.upstream,
                 model=sent.model,
                 scope=sent.scope,
-                conversation=sent.conversation,
+                conversation=sent.conversation_name,
                 tokens=limit,
                 prompt=prompt,
                 counted=count.counted,
                 sign=sign,
             )
         )
-    if size is not None:
+    if stated_size is not None:
         name = count.counter.name
-        found.append(CountCompared(sent.upstream, sent.model, count.counted, size, stated=True, counter=name))
-    return tuple(found)
+        lessons.append(CountCompared(sent.upstream, sent.model, count.counted, stated_size, stated=True, counter=name))
+    return tuple(lessons)
 
 
 def from_answer(sent: Sent, bill: BilledPrompt | None, *, limit_unknown: bool = False) -> Learned:
@@ -221,31 +225,33 @@ def from_answer(sent: Sent, bill: BilledPrompt | None, *, limit_unknown: bool = 
 def _lessons_of_whole_bill(sent: Sent, bill: BilledPrompt, *, limit_unknown: bool) -> tuple[Lesson, ...]:
     """Return the lessons of a bill that covers everything that was sent."""
     count = sent.count
-    found: list[Lesson] = [PromptRead(sent.upstream, sent.model, bill.prompt)]
+    lessons: list[Lesson] = [PromptRead(sent.upstream, sent.model, bill.prompt)]
     if limit_unknown:
-        found.append(_accepted_size(sent, bill.prompt))
+        lessons.append(_accepted_size(sent, bill.prompt))
     if not count.has_upper_bounds:
-        found.append(_comparison(sent, bill))
+        lessons.append(_comparison(sent, bill))
     if not count.folded and count.messages and bill.prompt > LEAST_ANCHOR_SHARE * sent.window:
         full = bill.prompt >= FULL_BILL_SHARE * count.counted
-        covered, name = len(count.messages), sent.conversation
-        found.append(ConversationBilled(sent.scope, name, Anchor(covered, bill.prompt, sent.fixed)))
-        found.append(
+        covered, name = len(count.messages), sent.conversation_name
+        lessons.append(ConversationBilled(sent.scope, name, Anchor(covered, bill.prompt, sent.fixed)))
+        lessons.append(
             ConversationSeen(sent.upstream, sent.model, name, LastRequest(covered, covered, bill.prompt, full))
         )
     elif sent.last_request is not None and sent.last_request.suspicions:
-        found.append(
-            ConversationSeen(sent.upstream, sent.model, sent.conversation, replace(sent.last_request, suspicions=0))
+        lessons.append(
+            ConversationSeen(
+                sent.upstream, sent.model, sent.conversation_name, replace(sent.last_request, suspicions=0)
+            )
         )
-    return tuple(found)
+    return tuple(lessons)
 
 
 def _lessons_of_suspect_bill(sent: Sent, bill: BilledPrompt) -> Learned:
     """Return the lessons of a bill that is so small that the server probably truncated the prompt. The second one causes a
     warning, and this conversation is folded smaller."""
     before = sent.last_request or LastRequest(0)
-    last = replace(before, covered=len(sent.count.request.messages), suspicions=before.suspicions + 1)
-    name = sent.conversation
+    last = replace(before, covered=len(sent.count.conversation.messages), suspicions=before.suspicions + 1)
+    name = sent.conversation_name
     seen = ConversationSeen(sent.upstream, sent.model, name, last)
     if last.suspicions < SUSPICIONS_BEFORE_WARNING:
         return Learned((seen,))
@@ -262,7 +268,7 @@ def _accepted_size(sent: Sent, billed: int | None) -> SmallerFold:
     """Return the lesson of a size that passed after a refusal without numbers: the next fold is no larger."""
     size = (sent.count.prompt if billed is None else billed) + sent.kept_free
     return SmallerFold(
-        upstream=sent.upstream, model=sent.model, scope=sent.scope, conversation=sent.conversation,
+        upstream=sent.upstream, model=sent.model, scope=sent.scope, conversation=sent.conversation_name,
         tokens=size, billed=billed, counted=sent.count.counted, sign=ACCEPTED,
     )  # fmt: skip
 

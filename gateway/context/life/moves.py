@@ -38,7 +38,7 @@ from gateway.context.life.states import (
 
 
 def choose(state: Received, event: PlacesFound) -> State:
-    life = Life(state.life.request, state.life.mode, event.places[1:], event.larger)  # nothing else is known yet
+    life = Life(state.life.conversation, state.life.mode, event.places[1:], event.larger)  # nothing else is known yet
     return _at_place(life, event.places[0])
 
 
@@ -149,14 +149,14 @@ def _at_place(life: Life, place: Place) -> Chosen | Ready:
 def _send_unchanged(life: Life, visit: Visit) -> Ready:
     """Return the state in which the client's own bytes are sent to the place of a visit."""
     prompt = visit.task.prompt if visit.task else 0
-    attempt = ladder.unchanged_attempt(life.request, visit.place.model, visit.place.window, prompt)
+    attempt = ladder.unchanged_attempt(life.conversation, visit.place.model, visit.place.window, prompt)
     return Ready(_one_more_call(life), visit, attempt)
 
 
 def _one_more_call(life: Life) -> Life:
     # All fields, because every request comes here and `replace` takes four times as long.
     return Life(
-        life.request,
+        life.conversation,
         life.mode,
         life.places,
         life.larger,

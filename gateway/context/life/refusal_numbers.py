@@ -75,18 +75,18 @@ def plausible_window(counted: int, error: float, limit: int | None, prompt: int 
     return SMALLEST_WINDOW <= limit < longest + (output or 0)
 
 
-def is_echo(refusal_body: bytes, request: Conversation, *numbers: int | None) -> bool:
+def is_echo(refusal_body: bytes, conversation: Conversation, *numbers: int | None) -> bool:
     """Return whether a refusal repeats the request: its wording, or its numbers with their neighbouring text.
 
     A server may quote a role, an id, a name, a stop word or a URL, escaped or truncated. Sizes in such a text come from
     the client. Costs one pass through the request, so it is used for refusals only.
     """
     refusal = _letters_and_digits(_shortened(refusal_body.decode("utf-8", "replace")))
-    request_text = "".join(_letters_and_digits(string) for string in _strings(request.body))
+    request_text = "".join(_letters_and_digits(string) for string in _strings(conversation.body))
     stated = [number for number in numbers if number is not None]
     return (
         any(_repeats_number(request_text, refusal, number) for number in stated)
-        or _is_in_short_text(request.body, {str(number) for number in stated})
+        or _is_in_short_text(conversation.body, {str(number) for number in stated})
         or (bool(refusal) and _shares_a_run(refusal, request_text))
     )
 
@@ -128,8 +128,10 @@ def _shares_a_run(refusal: str, request_text: str) -> bool:
     }
     wanted = set().union(*halves.values())
     whole = len(text) - len(text) % (RUN_CHARACTERS // 2)
-    found = {piece for (piece,) in iter_unpack(f"{RUN_CHARACTERS // 2}s", memoryview(text)[:whole]) if piece in wanted}
-    return any(run in text for run in runs if not found.isdisjoint(halves[run]))
+    halves_in_request = {
+        piece for (piece,) in iter_unpack(f"{RUN_CHARACTERS // 2}s", memoryview(text)[:whole]) if piece in wanted
+    }
+    return any(run in text for run in runs if not halves_in_request.isdisjoint(halves[run]))
 
 
 def _number_contexts(refusal: str, number: int) -> list[str]:
@@ -138,14 +140,14 @@ def _number_contexts(refusal: str, number: int) -> list[str]:
     digits = str(number)
     if digits not in refusal and number % 1000 == 0:
         digits = f"{number // 1000}k"
-    found: list[str] = []
+    contexts: list[str] = []
     for match in re.finditer(re.escape(digits), refusal):
         before, after = (
             refusal[max(match.start() - NEIGHBOUR_CHARACTERS, 0) : match.end()],
             refusal[match.start() : match.end() + NEIGHBOUR_CHARACTERS],
         )
-        found += [part for part in (before, after) if len(part) > len(digits)]
-    return found
+        contexts += [part for part in (before, after) if len(part) > len(digits)]
+    return contexts
 
 
 def _letters_and_digits(text: str) -> str:

@@ -43,7 +43,7 @@ FAULT_STATUSES: Final = frozenset({408, 429, 500, 502, 503, 504, 529})
 class Life(msgspec.Struct, frozen=True):
     """The facts about a request that hold in every state: its body, the remaining places, the calls so far."""
 
-    request: Conversation
+    conversation: Conversation
     mode: Mode
     places: tuple[Place, ...] = ()
     """Places still to try: the model's own upstreams, then its fallbacks."""
@@ -184,7 +184,9 @@ class TooLarge(msgspec.Struct, frozen=True):
     def write_refusal(self) -> bytes:
         """Write our own refusal in the client's format, with sizes and the largest parts by place, without their text."""
         task = self.visit.counted
-        return task.request.format.refusal(self.attempt.window, self.attempt.prompt, task.reserve, largest_parts(task))
+        return task.conversation.format.refusal(
+            self.attempt.window, self.attempt.prompt, task.reserve, largest_parts(task)
+        )
 
 
 class Unreachable(msgspec.Struct, frozen=True):
@@ -217,7 +219,7 @@ def refusal_in(state: Ready, event: ReplyCame) -> Refusal | None:
         return Refusal("empty_stream", StatedNumbers()) if near or attempt.draft is not None else None
     if refusal is not None and refusal.numbers == OutputLimit(0):
         # "max_tokens must be at least 1, got 0": the prompt fills the window, unless the client itself requested 0.
-        client_asked_for_none = any(limit < 1 for limit in state.life.request.output_limits)
+        client_asked_for_none = any(limit < 1 for limit in state.life.conversation.output_limits)
         return None if client_asked_for_none else Refusal(refusal.sign, StatedNumbers())
     return refusal
 
@@ -226,7 +228,7 @@ def largest_parts(task: Task) -> str:
     """Return the largest parts of a request by place and size, without their text."""
     parts = [
         (task.counter.message(message), f"messages[{index}] ({message.get('role')})")
-        for index, message in enumerate(task.request.messages)
+        for index, message in enumerate(task.conversation.messages)
     ]
     parts.append((task.fixed, "tools and overhead"))
     return ", ".join(f"{name}: {size} tokens" for size, name in sorted(parts, reverse=True)[:PARTS_NAMED])
@@ -240,7 +242,7 @@ def failure_in(attempt: Attempt) -> str:
 
 def replies_in(state: State) -> list[Reply]:
     """Return the upstream answers that may still be forwarded."""
-    found = [state.reply] if isinstance(state, (Answered, Uncounted, Refused)) else []
+    replies = [state.reply] if isinstance(state, (Answered, Uncounted, Refused)) else []
     if isinstance(state.life.best_end, Answered):
-        found.append(state.life.best_end.reply)
-    return found
+        replies.append(state.life.best_end.reply)
+    return replies

@@ -38,7 +38,7 @@ OVERCOUNT_PER_ERROR: Final = 1.5
 class Task(msgspec.Struct, frozen=True):
     """A counted request that must fit one place. All counts are tokens."""
 
-    request: Conversation
+    conversation: Conversation
     model: str
     """The model's name at the place; spliced in where the client used another."""
     window: int
@@ -103,7 +103,7 @@ class Task(msgspec.Struct, frozen=True):
 
     def messages_of(self, attempt: Attempt) -> tuple[Message, ...]:
         """Return the messages of an attempt: its own, or the original ones."""
-        return attempt.draft.messages if attempt.draft else self.request.messages
+        return attempt.draft.messages if attempt.draft else self.conversation.messages
 
     def output_of(self, attempt: Attempt) -> int | None:
         """Return the output limit of an attempt: the lowered one, or the client's; None without one."""
@@ -159,14 +159,14 @@ class MeasuredModel(NamedTuple):
 
 
 def reserve_for(
-    request: Conversation, window: int, *, configured: int | None, largest: int | None, counted: bool
+    conversation: Conversation, window: int, *, configured: int | None, largest: int | None, counted: bool
 ) -> Reserve:
     """Return the tokens that are kept free for the answer.
 
     ``configured`` is the operator's reserve, ``largest`` the model's longest answer. ``counted`` is whether the model counts
     its answer against the window.
     """
-    output_limit = output_limit_of(request)
+    output_limit = output_limit_of(conversation)
     if output_limit is not None and counted:
         return Reserve(output_limit, output_limit)
     reserve = configured if configured is not None else min(DEFAULT_RESERVE, window // RESERVE_DIVISOR)
@@ -175,14 +175,14 @@ def reserve_for(
 
 
 def task_from(
-    request: Conversation, found: Measurement, model: MeasuredModel, reserve: Reserve, policy: Policy
+    conversation: Conversation, measured: Measurement, model: MeasuredModel, reserve: Reserve, policy: Policy
 ) -> Task:
     """Return the task of a counted request, without anything about its conversation."""
-    stable, best, window = found.stable, found.best, model.window
+    stable, best, window = measured.stable, measured.best, model.window
     exact = stable.basis == "exact"
-    plain = message_cost.counter(model.family, model.images, request.memory)
+    plain = message_cost.counter(model.family, model.images, conversation.memory)
     return Task(
-        request=request,
+        conversation=conversation,
         model=model.name,
         window=window,
         prompt=best.total,
@@ -192,14 +192,14 @@ def task_from(
         reserve=reserve.tokens,
         output_limit=reserve.output_limit,
         min_output=policy.min_output,
-        counter=message_cost.scaled(plain, found.ratio, request.memory),
+        counter=message_cost.scaled(plain, measured.ratio, conversation.memory),
         policy=policy,
         plain_counter=plain,
-        plain_fixed=found.plain_fixed,
+        plain_fixed=measured.plain_fixed,
         configured_window=model.configured_window,
         error=model.error,
         binds_thinking=model.binds_thinking,
-        has_upper_bounds=found.has_upper_bounds or best.has_upper_bounds,
+        has_upper_bounds=measured.has_upper_bounds or best.has_upper_bounds,
         basis=best.basis,
-        overcount=best.error if exact or found.anchored else min(MOST_OVERCOUNT, OVERCOUNT_PER_ERROR * best.error),
+        overcount=best.error if exact or measured.anchored else min(MOST_OVERCOUNT, OVERCOUNT_PER_ERROR * best.error),
     )

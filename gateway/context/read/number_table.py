@@ -1,6 +1,7 @@
-"""A table of whole numbers by text, in the bytes of its file.
+"""A table of whole numbers by text, for tens of thousands of words of which few are looked up.
 
-For tens of thousands of words it takes a quarter of the memory of a dict. A look-up takes ten times as long.
+It keeps the bytes of the file as they are, and beside them the places of the rows. So it takes a quarter of the memory of a dict. A look-up
+takes ten times as long.
 """
 
 import re
@@ -9,6 +10,7 @@ from typing import Final
 from zlib import crc32
 
 _TEXT: Final = re.compile(rb"^[^\t\n]++(?=\t)", re.M)
+"""The text of a row."""
 
 
 class NumberTable:
@@ -21,12 +23,12 @@ class NumberTable:
         self._mask = 2 ** (2 * rows.count(b"\n")).bit_length() - 1
         """The largest index of `_places`: a power of two, less one."""
         self._places = array("I", bytes(4 * (self._mask + 1)))
-        """Where the row of a text ends its text, at the index of its checksum, or at the next free one behind it; 0 where no row is."""
-        for found in _TEXT.finditer(rows):
-            index = crc32(found[0]) & self._mask
+        """A hash table: the end of each text in ``rows``, at the index that its checksum says. If that is taken, at the next free index. 0: free."""
+        for row_text in _TEXT.finditer(rows):
+            index = crc32(row_text[0]) & self._mask
             while self._places[index]:
                 index = (index + 1) & self._mask
-            self._places[index] = found.end()
+            self._places[index] = row_text.end()
 
     def get(self, text: str) -> int:
         """Return the number of a text; 0 for a text without one."""
@@ -34,6 +36,7 @@ class NumberTable:
         index = crc32(sought) & self._mask
         while end := self._places[index]:
             start = end - len(sought)
+            # The whole text of the row must be equal, so there is a line break before it, or nothing.
             if self._rows[max(start - 1, 0) : end].removeprefix(b"\n") == sought:
                 return int(self._rows[end : self._rows.index(b"\n", end)])
             index = (index + 1) & self._mask

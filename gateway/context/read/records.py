@@ -139,13 +139,14 @@ def _lines(
 ) -> Iterator[Line]:
     """Yield the lines of one record: one for each value, in pieces if it is long, and short weak values joined."""
     texts = [item.strip() if type(item) is str else _text(item) for _, item in scalars]
-    found = list(map(words, texts))
-    shapes = [value_words[0].shape if len(value_words) == 1 else None for value_words in found]
+    words_of_values = list(map(words, texts))
+    # A value of several words has no shape.
+    shapes = [value_words[0].shape if len(value_words) == 1 else None for value_words in words_of_values]
     identity = texts[shapes.index(IDENT)] if IDENT in shapes else ""
     joined: list[str] = []
     joined_words: list[Word] = []
     length = 0
-    for (key, _), text, value_words, shape in zip(scalars, texts, found, shapes, strict=True):
+    for (key, _), text, value_words, shape in zip(scalars, texts, words_of_values, shapes, strict=True):
         if not text:
             continue
         if key == NAME_OF_OUTER:
@@ -167,12 +168,19 @@ def _lines(
             slot = f"{label}\0{identity}\0{key}" if key and identity and text != identity else ""
             yield make_line(written, RECORD, value_words, group, share * _factor(shape, text), label, slot, error=error)
         else:
-            for number, piece in enumerate(map(str.strip, pieces(written, MOST_VALUE_CHARACTERS))):
-                shown = f"{GAP}{piece}" if number else piece
-                piece_error = error and reports_error(piece, error_words)
-                yield make_line(shown, RECORD, words(piece), group, share, label, error=piece_error)
+            yield from _lines_of_long_value(written, group, share, label, error_words if error else None, words=words)
     if joined:
         yield make_line(" ".join(joined), RECORD, tuple(joined_words), group, share, label)
+
+
+def _lines_of_long_value(
+    text: str, group: int, share: float, label: str, error_words: Sequence[str] | None, *, words: Words
+) -> Iterator[Line]:
+    """Yield a line for each piece of a long value. ``error_words`` is None for a value that reports no error."""
+    for number, piece in enumerate(map(str.strip, pieces(text, MOST_VALUE_CHARACTERS))):
+        shown = f"{GAP}{piece}" if number else piece
+        error = error_words is not None and reports_error(piece, error_words)
+        yield make_line(shown, RECORD, words(piece), group, share, label, error=error)
 
 
 def explains_itself(key: str, shape: Shape | None, *, only_identifier: bool) -> bool:

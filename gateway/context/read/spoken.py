@@ -14,6 +14,7 @@ _SPEAKER: Final = re.compile(
     rf"|(?:\[[^\]\n]{{1,60}}\]:?|\*\*{_NAME}(?::\*\*|\*\*:?)|<{_NAME}>:?|(?:\d{{1,2}}:\d\d(?::\d\d)? )?{_NAME}(?: \([^()\n]{{1,40}}\))?:)[ \t]+)",
     re.M,
 )
+"""A time in a row of its own; or, at the beginning of a row, the name of a speaker in brackets, in bold print, or before a colon."""
 _DAY: Final = re.compile(r"^-{3,10}[^-\n]{1,60}-{3,10}$", re.M)
 """A row between two days."""
 _MENTION: Final = re.compile(r"(?<![\w@])@[\w-]{1,40}[,:]?[ \t]*")

@@ -131,10 +131,10 @@ class LinePool:
     def passages(self, message: int) -> list[Passage]:
         """Split a message into passages: a record or a call alone, prose up to `PASSAGE_TOKENS`, a message that is hardly longer
         whole."""
-        found = self._passages.get(message)
-        if found is None:
-            found = self._passages[message] = self._split_into_passages(self.positions[message])
-        return found
+        passages = self._passages.get(message)
+        if passages is None:
+            passages = self._passages[message] = self._split_into_passages(self.positions[message])
+        return passages
 
     def _split_into_passages(self, positions: range) -> list[Passage]:
         """Split the lines of a message at records, and where a passage would have more than `PASSAGE_TOKENS`."""
@@ -162,20 +162,20 @@ class LinePool:
         if len(key) < FAMILY_LETTERS:
             return []
         beginning = key[:FAMILY_LETTERS]
-        found = self._families.get(beginning, [])
-        if len(found) <= MOST_FAMILY_WORDS:
-            return sorted(found)  # counts that are continued have another order than new ones
+        family = self._families.get(beginning, [])
+        if len(family) <= MOST_FAMILY_WORDS:
+            return sorted(family)  # counts that are continued have another order than new ones
         keys = [word.key for line in self.lines for word in line.words if word.key.startswith(beginning)]
         return list(dict.fromkeys(keys))[:MOST_FAMILY_WORDS]
 
     @cached_property
     def _families(self) -> dict[str, list[str]]:
         """Return for each beginning of `FAMILY_LETTERS` letters the words that have it."""
-        found: dict[str, list[str]] = {}
+        families: dict[str, list[str]] = {}
         for key in self.spellings:
             if len(key) >= FAMILY_LETTERS:
-                found.setdefault(key[:FAMILY_LETTERS], []).append(key)
-        return found
+                families.setdefault(key[:FAMILY_LETTERS], []).append(key)
+        return families
 
     @cached_property
     def message_order(self) -> list[int]:
@@ -257,18 +257,18 @@ class LinePool:
     @cached_property
     def call_of_result(self) -> dict[int, int]:
         """Return for each result with records the position of its call, if the call's line is complete."""
-        found: dict[int, int] = {}
+        calls_by_result: dict[int, int] = {}
         made: dict[str, int] = {}
         for index, reading in self.readings.items():
             if reading.tool:
                 if reading.tool in made and reading.lines[0].kind is RECORD:
-                    found[index] = made[reading.tool]
+                    calls_by_result[index] = made[reading.tool]
             elif reading.lines[-1].kind is CALL:
                 positions = self.positions[index]
                 made.update(
                     (self.lines[position].text, position) for position in positions if self.lines[position].kind is CALL
                 )
-        return found
+        return calls_by_result
 
     @cached_property
     def wishes(self) -> StandingWishes:

@@ -39,8 +39,8 @@ class StandingWishes(NamedTuple):
 def standing_wishes(pool: FoldedLines) -> StandingWishes:
     """Find the standing wishes of a folded part."""
     finder = _Finder(pool)
-    found = finder.ranked_wishes()
-    surest = [wish.position for wish in found[:MOST_DOUBTED]]
+    all_wishes = finder.ranked_wishes()
+    surest = [wish.position for wish in all_wishes[:MOST_DOUBTED]]
     revocations_of = Revocations(pool, surest).of
     probabilities = {wish: revocations_of(wish) for wish in surest}
     best = {
@@ -51,10 +51,10 @@ def standing_wishes(pool: FoldedLines) -> StandingWishes:
         for wish, (revocation, probability) in best.items()
         if probability >= weights.SURE_CHANGE_PROBABILITY
     }
-    sure = [wish for wish in found if wish.points >= finder.criteria.sure_points]
-    ranked = _in_order(found, probabilities, revocations)
+    sure = [wish for wish in all_wishes if wish.points >= finder.criteria.sure_points]
+    ranked = _in_order(all_wishes, probabilities, revocations)
     return StandingWishes(
-        ranked, ranked if len(sure) == len(found) else _in_order(sure, probabilities, revocations), revocations
+        ranked, ranked if len(sure) == len(all_wishes) else _in_order(sure, probabilities, revocations), revocations
     )
 
 
@@ -158,7 +158,7 @@ class _Finder:
         class_weights = wishes.class_weights(
             [line.wish_cues.class_counts for _, line, _, _ in candidates] if self._pool.has_many_calls else []
         )
-        found: list[_Wish] = []
+        accepted: list[_Wish] = []
         for position, line, reply, assent in candidates:
             points = assent + self._points(position, line, class_weights)
             # The cheap terms are added first: most sentences already have too few points after them.
@@ -170,8 +170,8 @@ class _Finder:
             if points >= self.criteria.least_points:
                 # The sentence with the least points has the same rank value in both kinds of conversation.
                 above = points - self.criteria.least_points + weights.LEAST_WISH_POINTS
-                found.append(_Wish(above / (line.size + ADDED_TOKENS) ** weights.WISH_SIZE_POWER, position, points))
-        return sorted(found, key=lambda wish: (-wish.value, wish.position))
+                accepted.append(_Wish(above / (line.size + ADDED_TOKENS) ** weights.WISH_SIZE_POWER, position, points))
+        return sorted(accepted, key=lambda wish: (-wish.value, wish.position))
 
     def _points(self, position: int, line: Line, class_weights: Sequence[float]) -> float:
         """Return the points of a line, without those of its reply and of tool words."""

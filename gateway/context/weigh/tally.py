@@ -101,23 +101,23 @@ def _continued(earlier: Tally, readings: Mapping[int, MessageLines], removed: Li
 
 def _line_counts(counts: LineCounts) -> dict[Word, int]:
     """Return for each word the number of lines that have it."""
-    found = dict(counts.in_results)
+    lines_by_word = dict(counts.in_results)
     for each in (counts.in_blocks, counts.by_user, counts.by_others, counts.in_calls):
         for word, number in each.items():
-            found[word] = found.get(word, 0) + number
-    return found
+            lines_by_word[word] = lines_by_word.get(word, 0) + number
+    return lines_by_word
 
 
 def _changed(counts: Mapping[Key, int], removed: Mapping[Key, int], added: Mapping[Key, int]) -> dict[Key, int]:
     """Return counts with the added ones and without the removed ones. What is counted 0 times is left out."""
-    found = dict(counts)
+    changed = dict(counts)
     for key, number in added.items():
-        found[key] = found.get(key, 0) + number
+        changed[key] = changed.get(key, 0) + number
     for key, number in removed.items():
-        found[key] -= number
-        if not found[key]:
-            del found[key]
-    return found
+        changed[key] -= number
+        if not changed[key]:
+            del changed[key]
+    return changed
 
 
 def _count(readings: Collection[MessageLines]) -> LineCounts:

@@ -101,7 +101,7 @@ def _own_worth(pool: FoldedLines, reading: MessageLines) -> list[float]:
     user = reading.role == "user"
     first_message_worth = weights.FIRST_USER_MESSAGE if reading.message == pool.first_user_message else 0.0
     sentence_worth = _sentence_worth(pool, reading)
-    found: list[float] = []
+    worths: list[float] = []
     for line in reading.lines:
         worth = weights.ERROR_LINE if line.error else 0.0
         if line.kind is CALL:
@@ -112,8 +112,8 @@ def _own_worth(pool: FoldedLines, reading: MessageLines) -> list[float]:
             )
         elif sentence_worth and line.kind is SENTENCE:
             worth += sentence_worth * min(line.size / weights.FULL_WORTH_TOKENS, 1.0)
-        found.append(worth)
-    return found
+        worths.append(worth)
+    return worths
 
 
 def _sentence_worth(pool: FoldedLines, reading: MessageLines) -> float:

@@ -1,7 +1,9 @@
 """The current question of a layout, and the quotes that it gets.
 
-In a chat any message may ask for something that was said: its words tell how surely it does (`choose.asking`). In an agent's conversation most questions are
-tasks; there only their form tells whether they are about what was said.
+Whether a message asks for something that was said is told in one of two ways (`Ask.is_told_by_form`):
+
+- In a chat by its words: any message may ask for it, and `choose.asking` says how surely it does.
+- In an agent's conversation by its form alone: most questions are new tasks, in any words.
 """
 
 from enum import Enum
@@ -47,9 +49,9 @@ class Kind(Enum):
     """What a message does."""
 
     QUESTION = "question"
-    """It has the form of a question. In a chat it surely asks for something that was said, if it has a subject."""
+    """It has the form of a question and, where its words tell what it asks, at least `SURE_ASKING` points."""
     PERHAPS = "perhaps"
-    """It is no such question, but it may ask for something that was said, perhaps surely."""
+    """Any other message with at least `LEAST_ASKING` points."""
     STATEMENT = "statement"
     """Any other message."""
 
@@ -160,7 +162,7 @@ and kept turns have little of it."""
 
 def ask_of(source: Source, layout: Layout) -> Ask:
     """Return what the current question asks; an empty text if there is none, or no quotes are wanted."""
-    wants_quotes = layout.question and source.policy.recall_share and not source.rung.newest_only
+    wants_quotes = layout.question and source.policy.recall_share and not source.rung_limits.newest_only
     ask = Ask(question_text(source, layout.question) if wants_quotes else "", layout)
     if not ask.text or ask.is_told_by_form:
         return ask

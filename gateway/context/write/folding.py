@@ -8,7 +8,7 @@ from gateway.context import frames
 from gateway.context.count.counter import Counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
-from gateway.context.cut.rungs import FOLD, RUNGS, Rung
+from gateway.context.cut.rungs import FOLD, RUNGS, RungLimits
 from gateway.context.cut.source import Source
 from gateway.context.cut.summary import Summary
 from gateway.context.cut.turns import split
@@ -42,10 +42,13 @@ def fold_conversation(
     if rung <= 1 and unchanged.cost <= budget.room and policy.max_turns is None:
         return unchanged
     try:
-        limits = RUNGS[rung]
-        if limits.max_turns is not None:
-            policy = replace(policy, max_turns=min(policy.max_turns or limits.max_turns, limits.max_turns))
-        source = prepared or source_of(messages, budget, counter, policy, summary=summary, rung=limits, memory=memory)
+        rung_limits = RUNGS[rung]
+        most_turns = rung_limits.max_turns
+        if most_turns is not None:
+            policy = replace(policy, max_turns=min(policy.max_turns or most_turns, most_turns))
+        source = prepared or source_of(
+            messages, budget, counter, policy, summary=summary, rung_limits=rung_limits, memory=memory
+        )
         if rung <= 1 and unchanged.cost <= budget.room and len(source.structure.turns) <= (policy.max_turns or 1):
             return unchanged
         from gateway.context.write.stages import fold  # noqa: PLC0415  # a tenth of the start-up time, and only a fold needs it
@@ -65,7 +68,7 @@ def source_of(
     policy: Policy,
     *,
     summary: Summary | None = None,
-    rung: Rung = FOLD,
+    rung_limits: RungLimits = FOLD,
     memory: Memory | None = None,
 ) -> Source:
     """Return the input of a fold: the messages without the notes of an earlier fold, and the rows of these notes."""
@@ -87,7 +90,7 @@ def source_of(
     earlier_notes = "\n".join(notes)
     memory = memory or Memory()
     read = tuple(as_said(as_calls(plain), memory))
-    return Source(read, split(read), budget, counter, policy, summary, rung, earlier_notes, memory)
+    return Source(read, split(read), budget, counter, policy, summary, rung_limits, earlier_notes, memory)
 
 
 def _carries_note(messages: Sequence[Message], index: int) -> bool:

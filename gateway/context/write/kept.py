@@ -72,8 +72,8 @@ def _forms(source: Source, layout: Layout, position: int, untouched: frozenset[i
         if index not in untouched:
             if is_trimmed:
                 message = _trimmed(source, layout, message, stub=position < cut.stubs_end)
-            if source.rung.max_characters is not None:
-                message = _with_characters(source, message, source.rung.max_characters)
+            if source.rung_limits.max_characters is not None:
+                message = _with_characters(source, message, source.rung_limits.max_characters)
         yield index, message
 
 

@@ -27,14 +27,14 @@ def quotes_of(search: Search, ask: Ask, kept: Mapping[int, Message], left: int) 
     so that a request begins like the one before it. In a chat a question has so many that they are dropped with the next one.
     """
     layout, source = search.layout, search.source
-    if not layout.questions or source.rung.newest_only or not source.policy.recall_share:
+    if not layout.questions or source.rung_limits.newest_only or not source.policy.recall_share:
         return {}
     may_stay = layout.has_agent and layout.cut_at_question.first_kept and not layout.set_aside
     earlier = _earlier_quotes(search, kept) if may_stay else {}
     current = _current_quotes(search, ask, kept, earlier, left)
     if _tokens_of(earlier) + current.tokens > left:
         earlier = {}
-    return {**earlier, layout.question[0]: current} if current.lines else earlier
+    return {**earlier, layout.question[-1]: current} if current.lines else earlier
 
 
 def _earlier_quotes(search: Search, kept: Mapping[int, Message]) -> dict[int, Quotes]:
@@ -44,7 +44,7 @@ def _earlier_quotes(search: Search, kept: Mapping[int, Message]) -> dict[int, Qu
     for indices, cut in search.layout.questions[:-1]:
         if searched == MOST_EARLIER_QUESTIONS:
             break
-        if indices[0] not in kept:
+        if indices[-1] not in kept:
             continue
         text = question_text(search.source, indices)
         most = _tokens_kept_free(text, cut, _tokens_of(quotes))
@@ -52,9 +52,9 @@ def _earlier_quotes(search: Search, kept: Mapping[int, Message]) -> dict[int, Qu
             continue
         searched += 1
         layout = replace(search.layout, cut_at_question=cut)
-        found = replace(search, layout=layout).find(Query(text, most, _lines_of(quotes)))
-        if found.lines:
-            quotes[indices[0]] = found
+        quoted = replace(search, layout=layout).find(Query(text, most, _lines_of(quotes)))
+        if quoted.lines:
+            quotes[indices[-1]] = quoted
     return quotes
 
 

@@ -95,11 +95,11 @@ def _shown_calls(message: Message, memory: Memory) -> dict[str | None, str]:
     calls, read = calls_of(message), lines.read(message, memory)
     # A message's calls are its last lines.
     pairs = zip(calls, read[len(read) - len(calls) :], strict=False)
-    found = [
+    shown_calls = [
         (call.get("id"), line.text if len(line.text) <= LONGEST_SHOWN_CALL else call_name(call)) for call, line in pairs
     ]
     # Of calls with the same id, the first one is shown.
-    return {call_id: text for call_id, text in reversed(found) if call_id is None or isinstance(call_id, str)}
+    return {call_id: text for call_id, text in reversed(shown_calls) if call_id is None or isinstance(call_id, str)}
 
 
 def readings_of_notes(text: str, memory: Memory) -> Iterator[MessageLines]:

@@ -166,7 +166,7 @@ def _summary_note(source: Source, layout: Layout, pool: LinePool, size: int, lef
     """Return a note with the summary, and with a digest of the folded part that it does not cover. Both have ``size`` tokens if the summary
     leaves some for a digest. None without a summary, or if it does not fit ``left`` tokens or covers messages that are kept."""
     summary = source.summary
-    if summary is None or not summary.text.strip() or source.rung.newest_only:
+    if summary is None or not summary.text.strip() or source.rung_limits.newest_only:
         return None
     covered = set(range(min(summary.covers, len(source.messages))))
     covered_but_kept = covered - set(layout.folded) - set(source.structure.pinned) - set(_question_of_cut_turn(layout))

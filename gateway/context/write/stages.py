@@ -129,7 +129,7 @@ def _with_larger_results(sketch: Sketch, source: Source) -> Sketch:
     """Give the rest of the room to shortened tool results of the newest step. In the next request they are old, and are shortened again in
     any case."""
     newest = sketch.layout.units[-1] if sketch.layout.units else None
-    if newest is None or gets_final_size(newest, sketch.layout.room) or source.rung.max_characters is not None:
+    if newest is None or gets_final_size(newest, sketch.layout.room) or source.rung_limits.max_characters is not None:
         return sketch
     messages, kept = source.messages, sketch.kept
     shortened = [
@@ -178,7 +178,7 @@ def keep_question_only(sketch: Sketch, source: Source) -> Sketch:
     """Fold everything except the question and the newest step. Unlike on the last rung, the room is known, and a digest has its share."""
     if sketch.layout.cut.first_kept >= len(sketch.layout.units) - 1:
         return sketch
-    source = replace(source, rung=QUESTION_ONLY)
+    source = replace(source, rung_limits=QUESTION_ONLY)
     layout = layout_of(source)
     digest_tokens = int(DIGEST_SHARE_BESIDE_QUESTION * layout.room.free)
     return first_sketch(source, replace(layout, cut=replace(layout.cut, digest_tokens=digest_tokens)))

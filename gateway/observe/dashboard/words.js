@@ -24,6 +24,7 @@ export const WHY = {
   websocket: "A websocket, connected through.",
   own: "Answered by the gateway itself.",
   rejected: "Refused by the gateway before anything was sent.",
+  left: "The client left before it was decided what to send.",
   malformed: "Not valid HTTP.",
 };
 

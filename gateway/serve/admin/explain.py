@@ -17,17 +17,22 @@ if TYPE_CHECKING:
     from gateway.context.write.explain import Fate
 
 
-async def explain(gateway: Gateway, request: Conversation) -> dict[str, Any]:
+async def explain(gateway: Gateway, conversation: Conversation) -> dict[str, Any]:
     """Return the documented explanation of one request; sizes in tokens, ``messages`` as they would be sent.
 
     It always counts, while serving may prove the fit by size alone.
     """
-    place, task = await task_of(gateway, request)
+    place, task = await task_of(gateway, conversation)
+    # Beside the event loop: a fold of megabytes takes seconds.
+    return await gateway.pool.run(lambda: _explained(conversation, place, task), size_bytes=len(conversation.raw))
+
+
+def _explained(conversation: Conversation, place: Place, task: Task) -> dict[str, Any]:
     attempt = ladder.first_attempt(task)
     refused = ladder.certainly_too_long(task, attempt)
     return {
-        "model": request.model,
-        "format": request.format.name,
+        "model": conversation.model,
+        "format": conversation.format.name,
         "upstream": place.target.name,
         "window": task.window,
         "window_from": place.entry,
@@ -43,32 +48,32 @@ async def explain(gateway: Gateway, request: Conversation) -> dict[str, Any]:
         "max_tokens_after": attempt.output,
         "turns_folded": attempt.turns_folded,
         "steps": [{"stage": step.stage, "saved": step.saved, "detail": step.detail} for step in attempt.steps],
-        "messages": _sent(request, attempt),
+        "messages": _sent(conversation, attempt),
     }
 
 
-def _sent(request: Conversation, attempt: Attempt) -> list[Any]:
+def _sent(conversation: Conversation, attempt: Attempt) -> list[Any]:
     """Return the messages or items that would be sent, in the format of the request."""
-    if request.format is CHAT:
-        return list(attempt.draft.messages if attempt.draft else request.messages)
-    found = request.format.parse(attempt.body)
-    name = "input" if request.format.name == "responses" else "messages"
+    if conversation.format is CHAT:
+        return list(attempt.draft.messages if attempt.draft else conversation.messages)
+    found = conversation.format.parse(attempt.body)
+    name = "input" if conversation.format.name == "responses" else "messages"
     items = orjson.loads(found.raw)[name] if found is not None else []
     return items if isinstance(items, list) else [items]
 
 
-async def fates(gateway: Gateway, request: Conversation) -> "tuple[Fate, ...]":
+async def fates(gateway: Gateway, conversation: Conversation) -> "tuple[Fate, ...]":
     """Return for every line whether a fold keeps it, and why."""
-    _, task = await task_of(gateway, request)
+    _, task = await task_of(gateway, conversation)
     budget = ladder.budget_of(task)
     from gateway.context.write.explain import explain_lines  # noqa: PLC0415  # loads the fold, which a start does not need
 
-    return explain_lines(request.messages, budget, task.counter, task.policy, memory=request.memory)
+    return explain_lines(conversation.messages, budget, task.counter, task.policy, memory=conversation.memory)
 
 
-async def task_of(gateway: Gateway, request: Conversation) -> tuple[Place, Task]:
+async def task_of(gateway: Gateway, conversation: Conversation) -> tuple[Place, Task]:
     """Return where a request would go, and what it must fit there. It is always counted."""
     setup = gateway.setup
-    route = setup.settings.route(request.model)
+    route = setup.settings.route(conversation.model)
     place = place_of(gateway, setup, route, setup.targets[route.upstream])
-    return place, await measure.task_for(gateway, place, request)
+    return place, await measure.task_for(gateway, place, conversation)

@@ -18,8 +18,13 @@ def gauges(gateway: Gateway) -> Iterator[Gauge]:
     yield _one("turnfold_records_waiting", "Records that are not yet in the store.", gateway.records.waiting)
     yield _one("turnfold_log_lines_lost", "Lines of the log since the start that could not be written.", lost_lines())
     yield _one("turnfold_draining", "1 while the process is stopping.", gateway.draining)
-    resting = [((name,), float(gateway.balance.resting(name))) for name in gateway.settings.upstreams]
-    yield Gauge("turnfold_upstream_resting", "1 while an upstream that failed is left alone.", ("upstream",), resting)
+    resting = [((name,), float(gateway.balance.rests_for_some(name))) for name in gateway.settings.upstreams]
+    yield Gauge(
+        "turnfold_upstream_resting",
+        "1 while an upstream that failed is left alone, for some caller or for all.",
+        ("upstream",),
+        resting,
+    )
     yield _store(gateway)
     kinds = Counter((fact.kind, fact.what) for fact in gateway.learning.facts())
     text = "Facts learned from upstreams that hold at present."

@@ -34,7 +34,7 @@ def status(gateway: Gateway) -> dict[str, Any]:
                 "name": name,
                 "provider": upstream.provider,
                 "default": name == settings.default_upstream,
-                "resting": gateway.balance.resting(name),
+                "resting": gateway.balance.rests_for_some(name),
             }
             for name, upstream in settings.upstreams.items()
         ],

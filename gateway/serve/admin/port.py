@@ -9,10 +9,12 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
+from gateway.context.life.identity import is_key_hash
 from gateway.serve.admin import dashboard, health, lookup, prices, workers
 from gateway.serve.admin.explain import explain
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming import errors
+from gateway.serve.incoming.body import READS_FASTER
 from gateway.serve.incoming.guard import Guard, check_host, check_json, check_version
 from gateway.serve.incoming.http_log import http_log
 from gateway.state import forgetting
@@ -82,7 +84,8 @@ async def metrics(gateway: Gateway, _: web.Request) -> web.Response:
 
 async def explained(gateway: Gateway, request: web.Request) -> Any:
     """Explain what would be done to a request. Raises ClientError."""
-    conversation = recognise(await request.read(), gateway.memory)
+    raw = await request.read()
+    conversation = await gateway.pool.run(lambda: recognise(raw, gateway.memory), size_bytes=len(raw) // READS_FASTER)
     if conversation is None:
         message = "The body is no request for chat completions, responses or messages: expected JSON with `messages` or `input`."
         raise errors.ClientError(400, message, code="invalid_body")
@@ -142,9 +145,7 @@ ROUTES: Final[tuple[tuple[str, str, Answer], ...]] = (
 )
 """Everything that the admin port answers."""
 
-FORGET_HINT: Final = (
-    'expected one of {"everything": true}, {"learned": true}, {"upstream": NAME, "model": NAME}, {"key_hash": HASH}'
-)
+FORGET_HINT: Final = 'expected one of {"everything": true}, {"learned": true}, {"upstream": NAME, "model": NAME}, {"key_hash": HASH} with 32 small hexadecimal digits'
 
 
 def _order_in(body: bytes) -> Order:
@@ -160,7 +161,7 @@ def _order_in(body: bytes) -> Order:
             return Order("learned")
         case {"upstream": str(upstream), "model": str(model), **others} if not others:
             return Order("model", upstream, model)
-        case {"key_hash": str(key_hash), **others} if not others and key_hash:
+        case {"key_hash": str(key_hash), **others} if not others and is_key_hash(key_hash):
             return Order("caller", key_hash=key_hash)
         case _:
             raise errors.ClientError(400, f"The body is not an order to forget: {FORGET_HINT}.", code="invalid_body")

@@ -11,7 +11,7 @@ from gateway.serve import arrival as arrivals
 from gateway.serve import key_models, keys
 from gateway.serve.answers.answer import Answer
 from gateway.serve.gateway import Gateway, Setup
-from gateway.serve.request.known_ids import upstream_of
+from gateway.serve.request.known_ids import upstream_of_ids
 from gateway.upstream.client import Target
 from gateway.wire.server_ids import MOST, made_in
 
@@ -52,7 +52,7 @@ async def destinations_of(gateway: Gateway, setup: Setup, request: web.BaseReque
         return Destinations((usual,))
     names = [name for name, _ in setup.settings.route(model).choices] if model else list(setup.targets)
     identity_at = partial(arrivals.of(request).identity_at, headers=keys.forwarded(request))
-    found = await upstream_of(gateway, identity_at, map(setup.targets.__getitem__, names), ids)
+    found = await upstream_of_ids(gateway, identity_at, map(setup.targets.__getitem__, names), ids)
     if found is not None:
         return Destinations((found,), ids)
     return Destinations((usual, *_others(setup, request, usual, model)), ids)

@@ -26,6 +26,7 @@ from gateway.serve.endpoints import kept
 from gateway.serve.endpoints.kept import Destinations
 from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.body import decompress, read, read_ahead, reading_size
+from gateway.serve.incoming.encoding import is_unreadable
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.limits import check_name
 from gateway.serve.incoming.paths import CLIENT_SECRETS, LISTS, REALTIME, known, models_in, query_for
@@ -352,7 +353,8 @@ async def _aliased_model(setup: Setup, gateway: Gateway, request: web.BaseReques
 
 async def _model_in_body(gateway: Gateway, request: web.BaseRequest, body: bytes) -> str:
     """Return the model in a body, "" when it names none. Raises ClientError when it cannot be read."""
-    model = await _find_in_body(gateway, request, body, _model_reader(request))
+    readable = not is_unreadable(request.headers)
+    model = await _find_in_body(gateway, request, body, _model_reader(request)) if readable else None
     if model is None:
         raise ClientError(
             400,

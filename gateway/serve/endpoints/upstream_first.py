@@ -15,7 +15,7 @@ from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.body import read
 from gateway.serve.request import measure
 from gateway.serve.request.conversation import conversation_in
-from gateway.serve.request.known_ids import upstream_in
+from gateway.serve.request.known_ids import upstream_of_conversation
 from gateway.serve.request.missing_endpoint import MISSING_STATUSES, says_endpoint_missing
 from gateway.serve.request.place import Place, place_of
 from gateway.upstream.client import Target, UpstreamUnreachable
@@ -42,7 +42,10 @@ async def send(gateway: Gateway, request: web.BaseRequest, raw: bytes, conversat
     setup, headers, arrival = gateway.setup, keys.forwarded(request), arrivals.of(request)
     route = setup.settings.route(conversation.model)
     own = [setup.targets[name] for name, _ in route.choices]
-    target = await upstream_in(gateway, partial(arrival.identity_at, headers=headers), own, conversation) or own[0]
+    target = (
+        await upstream_of_conversation(gateway, partial(arrival.identity_at, headers=headers), own, conversation)
+        or own[0]
+    )
     records.of(request).set_upstream(target, conversation.model, route.name, headers)
     body = raw
     if route.name != conversation.model:

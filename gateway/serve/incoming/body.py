@@ -8,7 +8,7 @@ from aiohttp import hdrs, web
 
 from gateway.config.values import Server
 from gateway.serve.incoming.admission import free_later, hold
-from gateway.serve.incoming.encoding import inflater
+from gateway.serve.incoming.encoding import inflater, is_unreadable
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.limits import check_request, check_text
 from gateway.serve.incoming.uploads import SlowUpload
@@ -98,9 +98,12 @@ async def parse(
 ) -> Conversation | None:
     """Parse a body in a format; None when it is not valid, or longer than ``server.max_folded``: then the upstream judges it.
 
-    With ``must_know_model`` a body that names two models is refused. Raises ClientError for such a body, and for one that is too large
+    With ``must_know_model`` a body that names two models is refused, and one in an unknown encoding is not read: a server may read another
+    model in it. Raises ClientError for such a body, and for one that is too large
     when decompressed or too complex to inspect.
     """
+    if must_know_model and is_unreadable(request.headers):
+        return None
     text = raw
     if hdrs.CONTENT_ENCODING in request.headers and inflater(request.headers) is not None:
         text = await pool.run(lambda: decompress(request, raw, limits.max_body), size_bytes=reading_size(request, raw))

@@ -93,7 +93,10 @@ def _named_by_connection(headers: Headers) -> Collection[str]:
     values = headers.getall(hdrs.CONNECTION, ())
     if not values or (len(values) == 1 and values[0].lower() in _USUAL):
         return ()
-    return {token.strip().lower() for value in values for token in value.split(",")}
+    return {token.strip().lower() for value in values for token in value.split(",")} - _ABOUT_BODY
 
 
 _USUAL: Final = frozenset({"keep-alive", "close"})
+_ABOUT_BODY: Final = frozenset({"content-type", "content-encoding"})
+"""Headers that say how a body is read. They travel on, also if a client names them as those of one connection: else the upstream would read the
+body in another way than the gateway."""

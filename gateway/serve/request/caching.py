@@ -37,15 +37,15 @@ HASHED_CHARACTERS: Final = 4000
 
 
 def terms_for(
-    policy: Policy, facts: ModelFacts | None, target: Target, request: Conversation, scope: str
+    policy: Policy, facts: ModelFacts | None, target: Target, conversation: Conversation, scope: str
 ) -> CacheTerms:
     """Return what may be added to a request at a place: no marks where a client sets marks itself, and nothing where the
     upstream is not known to take it."""
     rule = RULES.get(facts.cache) if facts else None
     if rule is None or not target.vendor or (policy.cache_marks == policy.cache_key == "off"):
         return NO_TERMS
-    key = _key(scope, request) if policy.cache_key == "auto" and _takes_key(target, rule, request) else ""
-    style = None if policy.cache_marks == "off" else _style(target, rule, request)
+    key = _key(scope, conversation) if policy.cache_key == "auto" and _takes_key(target, rule, conversation) else ""
+    style = None if policy.cache_marks == "off" else _style(target, rule, conversation)
     return CacheTerms(style, key, policy.cache_marks == "always" and bool(key or style))
 
 
@@ -63,27 +63,27 @@ def marks_always(policy: Policy, facts: ModelFacts | None, target: Target) -> bo
     return policy.cache_marks == "always" and target.vendor and bool(facts and facts.cache)
 
 
-def _takes_key(target: Target, rule: CacheRule, request: Conversation) -> bool:
+def _takes_key(target: Target, rule: CacheRule, conversation: Conversation) -> bool:
     provider = target.provider.name
-    return rule.takes_key and provider in VENDORS["prompt_cache_key"] and request.format.name != "messages"
+    return rule.takes_key and provider in VENDORS["prompt_cache_key"] and conversation.format.name != "messages"
 
 
-def _style(target: Target, rule: CacheRule, request: Conversation) -> MarkStyle | None:
+def _style(target: Target, rule: CacheRule, conversation: Conversation) -> MarkStyle | None:
     """Return how marks are written for an upstream; None if it takes none, or if the client sets marks itself."""
-    style = STYLES.get((rule.matching, request.format.name))
+    style = STYLES.get((rule.matching, conversation.format.name))
     if style is None or target.provider.name not in VENDORS[style.member]:
         return None
-    own = request.body if style is BREAKPOINT_STYLE else request.head
+    own = conversation.body if style is BREAKPOINT_STYLE else conversation.head
     if cache_marks.marks_outside_messages(own) or own.get("prompt_cache_options"):
         return None
-    return None if occurs(b'"%b"' % style.member.encode(), request.raw) else style
+    return None if occurs(b'"%b"' % style.member.encode(), conversation.raw) else style
 
 
-def _key(scope: str, request: Conversation) -> str:
+def _key(scope: str, conversation: Conversation) -> str:
     """Return the ``prompt_cache_key`` of a conversation: a hash of the caller's scope and of the messages up to the first one
     that is not pinned."""
     hashed = blake2b(scope.encode(), digest_size=16, person=b"turnfold-cache")
-    for message in request.messages:
+    for message in conversation.messages:
         hashed.update(
             f"{message.get('role')}\n{text_of(message)[:HASHED_CHARACTERS]}\n".encode("utf-8", "surrogatepass")
         )

@@ -45,7 +45,7 @@ def lost_by(task: Task, attempt: Attempt) -> Lost:
     draft = attempt.draft
     if draft is None:
         return Lost()
-    images = _media_count(task.request.messages) - _media_count(draft.messages)
+    images = _media_count(task.conversation.messages) - _media_count(draft.messages)
     kept = draft.question_kept
     all_lines = sum(step.total for step in draft.steps if step.stage in NOTE_STAGES)
     sent_lines = sum(step.count for step in draft.steps if step.stage in NOTE_STAGES or step.stage == QUOTES_STAGE)

@@ -43,15 +43,15 @@ class Decidable(Protocol):
 async def measure_request(served: Decidable, state: Chosen) -> Event:
     """Check whether the request fits by its size alone, a large one in the pool; else count it."""
     try:
-        gateway, place, request = served.gateway, place_at(state.visit), state.life.request
-        size_bytes = len(request.raw)
+        gateway, place, conversation = served.gateway, place_at(state.visit), state.life.conversation
+        size_bytes = len(conversation.raw)
         if not measure.must_count(gateway, place) and (
-            measure.fits_by_size(place, request)
+            measure.fits_by_size(place, conversation)
             if size_bytes < LARGE
-            else await gateway.pool.run(partial(measure.fits_by_size, place, request), size_bytes=size_bytes)
+            else await gateway.pool.run(partial(measure.fits_by_size, place, conversation), size_bytes=size_bytes)
         ):
             return FIT_PROVEN
-        task = await measure.task_for(gateway, place, request)
+        task = await measure.task_for(gateway, place, conversation)
         return Counted(await summary.with_summary(gateway, place, task))
     except Exception as error:  # noqa: BLE001  # promise 6: the request is sent unchanged
         served.gateway.failed("fold", error)
@@ -61,7 +61,7 @@ async def measure_request(served: Decidable, state: Chosen) -> Event:
 async def count_refused(served: Decidable, state: Uncounted) -> Event:
     """Count a request that was refused although its size seemed to prove that it fits."""
     try:
-        return Counted(await measure.task_for(served.gateway, place_at(state.visit), state.life.request))
+        return Counted(await measure.task_for(served.gateway, place_at(state.visit), state.life.conversation))
     except Exception as error:  # noqa: BLE001  # promise 6: the client still gets the upstream's own answer
         served.gateway.failed("ladder", error)
         return PartFailed()
@@ -71,7 +71,7 @@ async def make_first_attempt(served: Decidable, state: Measured) -> Event:
     """Make the first attempt: in the pool if the conversation is long."""
     gateway = served.gateway
     try:
-        made = await gateway.pool.run(lambda: _make_first(served, state), size_bytes=len(state.life.request.raw))
+        made = await gateway.pool.run(lambda: _make_first(served, state), size_bytes=len(state.life.conversation.raw))
     except Exception as error:  # noqa: BLE001  # promise 6: a bug of ours never costs the client its answer
         gateway.failed("fold", error)
         return PartFailed()
@@ -82,7 +82,7 @@ async def make_first_attempt(served: Decidable, state: Measured) -> Event:
 
 async def make_smaller_attempt(served: Decidable, state: Refused) -> Event:
     """Learn from the refusal and make a smaller attempt."""
-    gateway, size_bytes = served.gateway, len(state.life.request.raw)
+    gateway, size_bytes = served.gateway, len(state.life.conversation.raw)
     log.info("attempt_refused", request_id=served.request_id, upstream=state.visit.place.upstream, sign=state.refusal.sign,
              limit=state.refusal.numbers.limit, rung=state.attempt.rung, prompt=state.attempt.prompt)  # fmt: skip
     learned: tuple[Lesson, ...] = ()
@@ -139,7 +139,7 @@ async def run_decisions(served: Decidable, state: State, decisions: Decisions = 
     while (decide := decisions.get(type(state))) is not None:
         event = await decide(served, state)
         # Writing another model's name into a large body would delay the event loop.
-        size_bytes = len(state.life.request.raw)
+        size_bytes = len(state.life.conversation.raw)
         state = await served.gateway.pool.run(
             partial(advance, state, event), size_bytes=size_bytes if size_bytes >= LARGE else 0
         )

@@ -14,8 +14,8 @@ from gateway.serve.answers.answer import Answer, readable
 from gateway.serve.answers.relay import relay, relay_whole
 from gateway.serve.answers.tail import ends_in_error, has_last_event, tail_of, usage_in
 from gateway.serve.incoming import errors
-from gateway.serve.request import known_ids, outcome
-from gateway.serve.request.learn import consider_summary, learn
+from gateway.serve.request import known_ids, outcome, summary
+from gateway.serve.request.learn import learn
 from gateway.serve.request.missing_endpoint import missing_endpoint_message, says_endpoint_missing
 from gateway.serve.request.outcome import Delivery, Times, Traffic
 from gateway.serve.request.place import place_at
@@ -45,7 +45,9 @@ def status_of(state: Ended) -> int:
 def forward_answer(served: ServedRequest, state: Answered) -> Awaitable[tuple[web.StreamResponse, Delivery]]:
     """Forward an upstream's answer."""
     forward = _forward_whole if state.reply.handle.complete else _forward_arriving
-    return _remember_first(forward, served, state) if known_ids.may_make(served, state) else forward(served, state)
+    return (
+        _remember_first(forward, served, state) if known_ids.may_have_new_ids(served, state) else forward(served, state)
+    )
 
 
 async def _remember_first(
@@ -67,7 +69,7 @@ async def _forward_whole(served: ServedRequest, state: Answered) -> tuple[web.St
         log.warning("upstream_sent_web_page", request_id=served.request_id, upstream=state.visit.place.upstream,
                     status=answer.status, expected="JSON; check its base_url, which often ends in /v1")  # fmt: skip
     headers = headers_of(served, state, warning)
-    if says_endpoint_missing(state.life.request.format, answer.status, answer.text):
+    if says_endpoint_missing(state.life.conversation.format, answer.status, answer.text):
         return _refuse_missing_endpoint(state, headers)
     response = relay_whole(served.request, answer, headers)
     return response, Delivery(answer.status, usage=usage, warning=warning)
@@ -94,7 +96,7 @@ async def _forward_arriving(served: ServedRequest, state: Answered) -> tuple[web
 
 def _refuse_missing_endpoint(state: Answered, headers: Mapping[str, str]) -> tuple[web.StreamResponse, Delivery]:
     """Refuse a request whose API the upstream does not have."""
-    format = state.life.request.format
+    format = state.life.conversation.format
     message = missing_endpoint_message(format, state.visit.place.upstream)
     refused = errors.ClientError(400, message, code="format_not_supported")
     response = errors.response(refused, {**headers, "x-turnfold-action": "error"}, format=format)
@@ -110,7 +112,7 @@ def _delivered_before_leaving(served: ServedRequest, state: Answered, tail: byte
     if not has_last_event(answer, tail, served.gateway.failed):
         return Delivery(answer.status, CLIENT_GONE, usage)
     known_ids.remember_after_delivery(served, state, tail)
-    consider_summary(served, state)
+    summary.consider(served, state)
     served.gateway.tasks.start(learn(served, state, usage), "learn", must_finish=True)
     return Delivery(answer.status, usage=usage)
 
@@ -118,7 +120,7 @@ def _delivered_before_leaving(served: ServedRequest, state: Answered, tail: byte
 async def refuse_too_large(served: ServedRequest, state: TooLarge) -> tuple[web.StreamResponse, Delivery]:
     """Refuse a request whose smallest form does not fit; the error states the sizes."""
     headers = headers_of(served, state)
-    body = await served.gateway.pool.run(state.write_refusal, size_bytes=len(state.life.request.raw))
+    body = await served.gateway.pool.run(state.write_refusal, size_bytes=len(state.life.conversation.raw))
     response = web.Response(status=400, body=body, headers=headers, content_type=errors.JSON)
     return response, Delivery(400, "context_length_exceeded")
 
@@ -126,7 +128,7 @@ async def refuse_too_large(served: ServedRequest, state: TooLarge) -> tuple[web.
 async def report_unreachable(served: ServedRequest, state: Unreachable) -> tuple[web.StreamResponse, Delivery]:
     """Tell the client that no upstream answered."""
     error = _unreachable(state)
-    response = errors.response(error, headers_of(served, state), format=state.life.request.format)
+    response = errors.response(error, headers_of(served, state), format=state.life.conversation.format)
     return response, Delivery(error.status, error.code)
 
 
@@ -144,10 +146,10 @@ def observe(served: ServedRequest, state: State, times: Times) -> None:
     """Make the one record of the request and inform every observer."""
     traffic = _traffic(served, state)
     try:
-        found = served.outcome  # made for the headers
-        if found is None or found.state is not state:
-            found = outcome.of(state)
-        record = outcome.exchange(found, traffic, times, served.delivery)
+        last_outcome = served.outcome  # the one that was made for the headers
+        if last_outcome is None or last_outcome.state is not state:
+            last_outcome = outcome.of(state)
+        record = outcome.exchange(last_outcome, traffic, times, served.delivery)
     except Exception as error:  # noqa: BLE001  # promise 6
         served.gateway.failed("record", error)
         record = Exchange.passed(

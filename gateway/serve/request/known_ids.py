@@ -1,4 +1,7 @@
-"""The upstream that has what a request names by an id: it is found for the request, and remembered from the answer.
+"""The ids that only one upstream knows: a request that names one goes to the upstream that made it.
+
+An upstream gives an id to what it stores: a response, a file, a container (``previous_response_id``, ``file_id``). Any other upstream answers
+that it does not know the id. So the ids in each answer are remembered with their upstream.
 
 With one upstream nothing is read and nothing is remembered. A failure here costs no request: it goes where it would go without an id.
 """
@@ -22,10 +25,10 @@ IdentityAt = Callable[[Target], Identity]
 """Returns the client's hashes at an upstream."""
 
 
-async def upstream_of(
+async def upstream_of_ids(
     gateway: Gateway, identity_at: IdentityAt, targets: Iterable[Target], ids: tuple[str, ...]
 ) -> Target | None:
-    """Return which of these upstreams has what the first known id names; None where none is known."""
+    """Return which of these upstreams made the first of the ids that is known; None if none is known."""
     if not ids:
         return None
     try:
@@ -37,24 +40,24 @@ async def upstream_of(
         return None
 
 
-async def upstream_in(
-    gateway: Gateway, identity_at: IdentityAt, targets: Sequence[Target], request: Conversation
+async def upstream_of_conversation(
+    gateway: Gateway, identity_at: IdentityAt, targets: Sequence[Target], conversation: Conversation
 ) -> Target | None:
-    """Return which of a model's own upstreams has what a conversation names; None where none is known."""
+    """Return which of a model's own upstreams made the ids that a conversation names; None if none is known."""
     if len(targets) == 1:
         return None
     try:
-        ids = request.format.ids.named(request)
+        ids = conversation.format.ids.named(conversation)
     except Exception as error:  # noqa: BLE001  # promise 6
         gateway.failed("ids", error)
         return None
-    return await upstream_of(gateway, identity_at, targets, ids)
+    return await upstream_of_ids(gateway, identity_at, targets, ids)
 
 
-def may_make(served: ServedRequest, state: Answered) -> bool:
-    """Return whether an answer may have ids that matter: only if there is another upstream which does not know them."""
-    request = state.life.request
-    return len(served.setup.targets) > 1 and state.good and request.format.ids.may_make(request)
+def may_have_new_ids(served: ServedRequest, state: Answered) -> bool:
+    """Return whether an answer may have ids that must be remembered: only if there is another upstream, which does not know them."""
+    conversation = state.life.conversation
+    return len(served.setup.targets) > 1 and state.good and conversation.format.ids.may_make(conversation)
 
 
 async def remember_before_delivery(served: ServedRequest, state: Answered) -> None:
@@ -66,14 +69,14 @@ async def remember_before_delivery(served: ServedRequest, state: Answered) -> No
 
 def remember_after_delivery(served: ServedRequest, state: Answered, tail: bytes) -> None:
     """Remember the ids at the end of an answer that arrived in pieces: those of its items."""
-    if may_make(served, state):
+    if may_have_new_ids(served, state):
         _remember(served, state, last_events(tail) if state.reply.handle.is_stream else [tail])
 
 
 def _remember(served: ServedRequest, state: Answered, texts: Iterable[bytes]) -> list[asyncio.Task[None]]:
     """Remember the ids in the texts of an answer; return the writes."""
     try:
-        made = dict.fromkeys(chain.from_iterable(map(state.life.request.format.ids.made, texts)))
+        made = dict.fromkeys(chain.from_iterable(map(state.life.conversation.format.ids.made, texts)))
         return served.gateway.known_ids.add(made, place_at(state.visit).caller.scope)
     except Exception as error:  # noqa: BLE001  # promise 6
         served.gateway.failed("ids", error)

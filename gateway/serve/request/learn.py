@@ -1,6 +1,6 @@
-"""Learn from a good answer for the next request, and request a summary if the conversation will soon need one.
+"""Learn from a good answer, for the next request.
 
-The client has its answer, so a failure here is only logged.
+A failure here is only logged: the client gets its answer all the same.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gateway.context.life.lessons import BilledPrompt, Learned
 from gateway.context.life.states import Answered
-from gateway.serve.request import summary, uncounted_bill
+from gateway.serve.request import uncounted_bill
 from gateway.serve.request.outcome import Delivery
 from gateway.serve.request.place import place_at
 from gateway.serve.request.served import ServedRequest
@@ -29,12 +29,12 @@ async def learn_after_delivery(served: ServedRequest, state: Answered) -> Delive
 
 async def learn(served: ServedRequest, state: Answered, usage: Usage | None) -> str:
     """Learn from an answer; return the warning that it causes, or an empty text."""
-    gateway, size_bytes = served.gateway, len(state.life.request.raw)
+    gateway, size_bytes = served.gateway, len(state.life.conversation.raw)
     try:
         if size_bytes < INLINE or _is_quick(state, usage):
-            learned = _learned(served, state, usage)
+            learned = _lessons_of(served, state, usage)
         else:
-            learned = await gateway.pool.run(lambda: _learned(served, state, usage), size_bytes=size_bytes)
+            learned = await gateway.pool.run(lambda: _lessons_of(served, state, usage), size_bytes=size_bytes)
         gateway.learning.learn(learned.lessons, place_at(state.visit).caller.learner)
     except Exception as error:  # noqa: BLE001  # promise 6: nothing is learned from this answer
         gateway.failed("learning", error)
@@ -49,20 +49,13 @@ def _is_quick(state: Answered, usage: Usage | None) -> bool:
     """Return whether learning reads no messages: of an uncounted request, with an ordinary bill or none."""
     return state.visit.task is None and (
         usage is None
-        or not uncounted_bill.needs_count(len(state.life.request.raw), BilledPrompt(usage.prompt, usage.cached))
+        or not uncounted_bill.needs_count(len(state.life.conversation.raw), BilledPrompt(usage.prompt, usage.cached))
     )
 
 
-def _learned(served: ServedRequest, state: Answered, usage: Usage | None) -> Learned:
+def _lessons_of(served: ServedRequest, state: Answered, usage: Usage | None) -> Learned:
+    """Return the lessons of an answer. A request that was not counted may be counted now. Slow for a long conversation."""
     bill = BilledPrompt(usage.prompt, usage.cached) if usage else None
     if not state.visit.fit_proven or state.visit.task is not None or bill is None:
         return state.find_lessons(bill)
-    return uncounted_bill.learn(served.gateway, place_at(state.visit), state.life.request, bill)
-
-
-def consider_summary(served: ServedRequest, state: Answered) -> None:
-    """Request a summary if the conversation will soon need one."""
-    try:
-        summary.request_if_needed(served.gateway, served.setup, state, served.headers)
-    except Exception as error:  # noqa: BLE001  # promise 6: this conversation has no summary
-        served.gateway.failed("summary", error)
+    return uncounted_bill.lessons_of(served.gateway, place_at(state.visit), state.life.conversation, bill)

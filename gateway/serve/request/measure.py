@@ -42,11 +42,11 @@ def must_count(gateway: Gateway, place: Place) -> bool:
     )
 
 
-def fits_by_size(place: Place, request: Conversation) -> bool:
+def fits_by_size(place: Place, conversation: Conversation) -> bool:
     """Return whether the size in bytes alone proves that the request fits, so that it need not be counted. Slow for a large
     body, which may have a hundred thousand tools and parts."""
-    reserve = _reserve(place, request).tokens
-    return proof.fits_by_size(len(request.raw), reserve, _window(place, reserve), request, place.family)
+    reserve = _reserve(place, conversation).tokens
+    return proof.fits_by_size(len(conversation.raw), reserve, _window(place, reserve), conversation, place.family)
 
 
 def _window(place: Place, reserve: int) -> int:
@@ -56,51 +56,53 @@ def _window(place: Place, reserve: int) -> int:
     return min(place.window, place.facts.window_for(reserve))
 
 
-def _reserve(place: Place, request: Conversation) -> Reserve:
+def _reserve(place: Place, conversation: Conversation) -> Reserve:
     """Return the tokens that are kept free for the answer at a place."""
     route, facts = place.route, place.facts
     return reserve_for(
-        request,
+        conversation,
         place.window,
         configured=route.output_reserve,
         largest=route.max_output_tokens or (facts.max_output_tokens if facts else None),
-        counted=facts is None or facts.counts_output or request.format.name != "messages",
+        counted=facts is None or facts.counts_output or conversation.format.name != "messages",
     )
 
 
-async def task_for(gateway: Gateway, place: Place, request: Conversation) -> Task:
+async def task_for(gateway: Gateway, place: Place, conversation: Conversation) -> Task:
     """Count a request at a place, and return what it must fit there. Much new text is counted and hashed in the pool, off the
     event loop."""
     learning, scope = gateway.learning, place.caller.scope
-    reserve = _reserve(place, request)
+    reserve = _reserve(place, conversation)
     window = _window(place, reserve.tokens)
-    pooled_bytes = _pooled_bytes(place, request)
-    measured, calibration = await _counted(gateway, place, request, window, pooled_bytes)
-    chain = await _chain(gateway, place, request, _is_long(measured, window))
+    pooled_bytes = _pooled_bytes(place, conversation)
+    measured, calibration = await _counted(gateway, place, conversation, window, pooled_bytes)
+    chain = await _chain(gateway, place, conversation, _is_long(measured, window))
     smaller = await learning.smaller_size(place.owner, chain) if learning.may_fold_smaller(place.owner) else None
     window = min(window, smaller) if smaller else window
     if chain and (anchor := await learning.conversations.anchor(chain)) is not None:
-        count_anchored = partial(tokens.count_request, request, place.family, place.images, calibration.ratio, anchor)
+        count_anchored = partial(
+            tokens.count_request, conversation, place.family, place.images, calibration.ratio, anchor
+        )
         best = await gateway.pool.run(count_anchored, size_bytes=pooled_bytes)
         measured = measured._replace(best=best, anchored=True)
     policy = caching.priced(place.route.policy, place.facts, place.target)
     return replace(
-        task_from(request, measured, _measured_model(place, window), reserve, policy),
+        task_from(conversation, measured, _measured_model(place, window), reserve, policy),
         scope=scope,
         last_request=learning.conversations.last_request(chain),
-        cache=caching.terms_for(policy, place.facts, place.target, request, scope),
+        cache=caching.terms_for(policy, place.facts, place.target, conversation, scope),
         has_erratic_bills=calibration.ignored_bills > 0,
     )
 
 
-async def _chain(gateway: Gateway, place: Place, request: Conversation, is_long: bool) -> list[str]:
+async def _chain(gateway: Gateway, place: Place, conversation: Conversation, is_long: bool) -> list[str]:
     """Return the names of the conversation up to each of its messages, by which what was learned of it is found (`identity.chain`). Empty
     if nothing can have been learned of it: it is not long, and the caller's other requests were not suspicious."""
     learning, owner = gateway.learning, place.owner
     if not (is_long or learning.may_fold_smaller(owner) or learning.has_suspect_bills(owner)):
         return []
-    hash_messages = partial(identity.chain, request.messages, place.caller.scope, place.model)
-    return await gateway.pool.run(hash_messages, size_bytes=len(request.raw))
+    hash_messages = partial(identity.chain, conversation.messages, place.caller.scope, place.model)
+    return await gateway.pool.run(hash_messages, size_bytes=len(conversation.raw))
 
 
 def _is_long(measured: Measurement, window: int) -> bool:
@@ -108,35 +110,35 @@ def _is_long(measured: Measurement, window: int) -> bool:
     return measured.stable.total > LEAST_ANCHOR_SHARE * window
 
 
-def _pooled_bytes(place: Place, request: Conversation) -> int:
+def _pooled_bytes(place: Place, conversation: Conversation) -> int:
     """Return the size of the work of counting, in bytes, as the pool needs it: 0 if it is so small that no thread is needed."""
-    size_bytes = len(request.raw)
+    size_bytes = len(conversation.raw)
     # The second check comes last, because it reads the messages.
-    blocks = size_bytes >= INLINE or delay.blocks_event_loop(request, place.family, place.images)
+    blocks = size_bytes >= INLINE or delay.blocks_event_loop(conversation, place.family, place.images)
     return max(size_bytes, INLINE) if blocks else 0
 
 
 async def _counted(
-    gateway: Gateway, place: Place, request: Conversation, window: int, pooled_bytes: int
+    gateway: Gateway, place: Place, conversation: Conversation, window: int, pooled_bytes: int
 ) -> tuple[Measurement, Calibration]:
     """Count a request with the learned ratio. A long one may be folded: it is counted with the ratio in the store, which all
     processes share."""
     learning, owner = gateway.learning, place.owner
-    counter = message_cost.counter(place.family, place.images, request.memory).name
+    counter = message_cost.counter(place.family, place.images, conversation.memory).name
     calibration = learning.calibration(owner).of(counter)
-    found = await gateway.pool.run(partial(_count, place, request, calibration), size_bytes=pooled_bytes)
-    if _is_long(found, window) and await learning.adopt_stored_ratio(owner):
+    measured = await gateway.pool.run(partial(_count, place, conversation, calibration), size_bytes=pooled_bytes)
+    if _is_long(measured, window) and await learning.adopt_stored_ratio(owner):
         calibration = learning.calibration(owner).of(counter)
-        found = await gateway.pool.run(partial(_count, place, request, calibration), size_bytes=pooled_bytes)
-    return found, calibration
+        measured = await gateway.pool.run(partial(_count, place, conversation, calibration), size_bytes=pooled_bytes)
+    return measured, calibration
 
 
-def _count(place: Place, request: Conversation, calibration: Calibration) -> Measurement:
+def _count(place: Place, conversation: Conversation, calibration: Calibration) -> Measurement:
     """Count a request for a place. Slow for a long conversation."""
-    count = tokens.count_request(request, place.family, place.images, calibration.ratio)
+    count = tokens.count_request(conversation, place.family, place.images, calibration.ratio)
     stable = _as_estimate_if_guessed(count, place, calibration)
-    plain_fixed = fixed_cost.fixed_cost(request.body, place.family, request.memory)
-    bounded = stable.has_upper_bounds or not proof.is_self_contained(request)
+    plain_fixed = fixed_cost.fixed_cost(conversation.body, place.family, conversation.memory)
+    bounded = stable.has_upper_bounds or not proof.is_self_contained(conversation)
     return Measurement(stable, stable, plain_fixed, bounded, calibration.ratio)
 
 

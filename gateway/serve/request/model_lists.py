@@ -25,11 +25,11 @@ async def ask_windows(gateway: Gateway, target: Target, headers: CIMultiDict[str
 
     Wait `LIST_PATIENCE_S` at most; a list that comes later is stored too. A failure is logged and changes nothing.
     """
-    own = _credentials(target, headers)
-    key = identity.key_hash(own.values())
+    credentials = _credentials(target, headers)
+    key = identity.key_hash(credentials.values())
     if not gateway.learning.lists.begin_request(target.name, key):
         return
-    task = gateway.tasks.start(_read_list(gateway, target, own, key), "model_list")
+    task = gateway.tasks.start(_read_list(gateway, target, credentials, key), "model_list")
     if task is not None:
         await asyncio.wait([task], timeout=LIST_PATIENCE_S)
 
@@ -53,9 +53,9 @@ async def _read_list(gateway: Gateway, target: Target, headers: CIMultiDict[str]
             return
         running, origins, other_list = running_windows(body), read_origins(body), running_list(body)
         if other_list is not None:
-            root = replace(target.endpoint, base_url=target.endpoint.base_url.rstrip("/").removesuffix("/v1"))
-            own = replace(target, endpoint=root, provider=replace(target.provider, locate=join))
-            status, stated = await _get(gateway, own, other_list.path, headers)
+            endpoint = replace(target.endpoint, base_url=target.endpoint.base_url.rstrip("/").removesuffix("/v1"))
+            target_of_other_list = replace(target, endpoint=endpoint, provider=replace(target.provider, locate=join))
+            status, stated = await _get(gateway, target_of_other_list, other_list.path, headers)
             if status == 200:
                 running |= other_list.read(stated)
                 origins |= read_origins(stated)

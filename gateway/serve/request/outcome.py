@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from gateway.context.count.proof import is_self_contained
 from gateway.context.life.attempt import Attempt
-from gateway.context.life.states import Answered, State, TooLarge, Unreachable, Visit
+from gateway.context.life.states import Answered, Chosen, Measured, Received, State, TooLarge, Unreachable, Visit
 from gateway.context.life.task import Task
-from gateway.observe.exchange import Action, Call, Exchange, Why
+from gateway.observe.exchange import CLIENT_GONE, Action, Call, Exchange, Why
 from gateway.serve.incoming import headers as ours
 from gateway.serve.incoming.errors import OUR_FAULT
 from gateway.serve.record import LONGEST_NAME, name_of
@@ -88,7 +88,7 @@ def of(state: State) -> Outcome:
     shown = (visit.planned if visit is not None else None) or attempt
     task = visit.task if visit is not None else None
     bounded = visit is not None and (
-        visit.fit_proven or (state.life.mode == "off" and is_self_contained(state.life.request))
+        visit.fit_proven or (state.life.mode == "off" and is_self_contained(state.life.conversation))
     )
     too_long = isinstance(state, Answered) and state.too_long and state.life.mode == "enforce"
     return Outcome(
@@ -106,66 +106,66 @@ def of(state: State) -> Outcome:
 def headers(outcome: Outcome, request_id: str, warning: str = "") -> dict[str, str]:
     """Return the response headers that say what the gateway did; numbers are tokens."""
     state, visit, shown, task = outcome.state, outcome.visit, outcome.shown, outcome.task
-    found: dict[str, str] = {ours.REQUEST_ID: request_id, ours.ACTION: outcome.action, ours.WHY: outcome.why}
+    fields: dict[str, str] = {ours.REQUEST_ID: request_id, ours.ACTION: outcome.action, ours.WHY: outcome.why}
     if visit is not None:
-        found[ours.WINDOW] = str(outcome.window)
+        fields[ours.WINDOW] = str(outcome.window)
         if task is not None:
-            found[ours.TOKENS_BEFORE] = str(task.prompt)
-            found[ours.TOKENS_AFTER] = str(shown.prompt if shown else None)
+            fields[ours.TOKENS_BEFORE] = str(task.prompt)
+            fields[ours.TOKENS_AFTER] = str(shown.prompt if shown else None)
         elif outcome.bounded:
-            found[ours.TOKENS_BEFORE] = found[ours.TOKENS_AFTER] = f"<={len(state.life.request.raw)}"
-    found[ours.TURNS_FOLDED] = str(shown.turns_folded if shown else 0)
-    found[ours.ATTEMPTS] = str(state.life.calls)
+            fields[ours.TOKENS_BEFORE] = fields[ours.TOKENS_AFTER] = f"<={len(state.life.conversation.raw)}"
+    fields[ours.TURNS_FOLDED] = str(shown.turns_folded if shown else 0)
+    fields[ours.ATTEMPTS] = str(state.life.calls)
     if warnings := _warnings(outcome, warning):
-        found[ours.WARNING] = warnings
-    return found
+        fields[ours.WARNING] = warnings
+    return fields
 
 
 def exchange(outcome: Outcome, traffic: Traffic, times: Times, delivery: Delivery) -> Exchange:
     """Return the record of a request for all observers."""
     life, visit, usage = outcome.state.life, outcome.visit, delivery.usage
     total_s = time.perf_counter() - times.arrived
-    found = Exchange(
+    record = Exchange(
         request_id=traffic.request_id,
         upstream="",
-        model=life.request.model[:LONGEST_NAME],
+        model=life.conversation.model[:LONGEST_NAME],
         entry="",
         action=outcome.action,
         status=delivery.status,
-        stream=life.request.stream,
+        stream=life.conversation.stream,
         window=outcome.window,
         tokens_before=None,
         tokens_after=None,
         basis="bytes" if outcome.bounded else "",
         attempts=life.calls,
         refusals=life.refusals,
-        why="failed" if delivery.error == OUR_FAULT.code else outcome.why,
+        why=_why_of_record(outcome, delivery),
     )
     # Field by field, because that is quicker: see `Exchange`.
-    found.warning = _warnings(outcome, delivery.warning)
-    found.error = delivery.error
-    found.body_bytes = len(life.request.raw)
-    found.decided_s = max(times.decided - times.read, 0.0)
-    found.first_byte_s = max(times.first_byte - times.arrived, 0.0)
-    found.total_s = total_s
-    found.mode = life.mode
-    found.format = life.request.format.name
-    found.key = traffic.key
-    found.at = time.time() - total_s
-    found.client = traffic.client
-    found.method = traffic.method
-    found.path = traffic.path
-    found.session = traffic.session
-    found.conversation = name_of(traffic.caller, life.request.opening)
-    found.answer_bytes = traffic.answer_bytes
-    found.calls = traffic.calls
-    found.caller = traffic.caller
+    record.warning = _warnings(outcome, delivery.warning)
+    record.error = delivery.error
+    record.body_bytes = len(life.conversation.raw)
+    record.decided_s = max(times.decided - times.read, 0.0)
+    record.first_byte_s = max(times.first_byte - times.arrived, 0.0)
+    record.total_s = total_s
+    record.mode = life.mode
+    record.format = life.conversation.format.name
+    record.key = traffic.key
+    record.at = time.time() - total_s
+    record.client = traffic.client
+    record.method = traffic.method
+    record.path = traffic.path
+    record.session = traffic.session
+    record.conversation = name_of(traffic.caller, life.conversation.opening)
+    record.answer_bytes = traffic.answer_bytes
+    record.calls = traffic.calls
+    record.caller = traffic.caller
     if visit is not None:
         place = place_at(visit)
-        found.upstream, found.entry, found.model_used = place.target.name, place.entry, place.model[:LONGEST_NAME]
+        record.upstream, record.entry, record.model_used = place.target.name, place.entry, place.model[:LONGEST_NAME]
     if usage is not None:
-        found.set_bill(usage)
-    return replace(found, **counts(outcome, traffic.contents)) if outcome.task is not None else found
+        record.set_bill(usage)
+    return replace(record, **counts(outcome, traffic.contents)) if outcome.task is not None else record
 
 
 def counts(outcome: Outcome, known: AttemptContents | None) -> dict[str, Any]:
@@ -173,11 +173,11 @@ def counts(outcome: Outcome, known: AttemptContents | None) -> dict[str, Any]:
     task, shown = outcome.task, outcome.shown
     if task is None:
         return {}
-    found = {"tokens_before": task.prompt, "basis": task.basis}
+    fields = {"tokens_before": task.prompt, "basis": task.basis}
     if shown is None:
-        return found
+        return fields
     contents = contents_of(task, shown, known)
-    return found | {
+    return fields | {
         "tokens_after": shown.prompt,
         "turns_folded": shown.turns_folded,
         "steps": shown.steps,
@@ -188,6 +188,8 @@ def counts(outcome: Outcome, known: AttemptContents | None) -> dict[str, Any]:
     }
 
 
+_UNDECIDED: Final = frozenset({Received, Chosen, Measured})
+"""States before the first attempt."""
 _NO_ANSWER: Final = frozenset({TooLarge, Unreachable})
 """States in which no answer of an upstream is forwarded."""
 
@@ -214,9 +216,18 @@ def _why(state: State, visit: Visit | None, attempt: Attempt | None, too_long: b
         return state.life.mode
     if attempt is not None and attempt.altered:
         return "folded" if attempt.draft is not None else "lowered"
-    if state.life.request.refers_elsewhere:
+    if state.life.conversation.refers_elsewhere:
         return "stateful"
     return "proven" if visit.fit_proven else "fits"
+
+
+def _why_of_record(outcome: Outcome, delivery: Delivery) -> Why:
+    """Return the reason for the record: that in the headers, unless a fault of ours or the client ended the request before an attempt was made."""
+    if delivery.error == OUR_FAULT.code:
+        return "failed"
+    if delivery.error == CLIENT_GONE and type(outcome.state) in _UNDECIDED:
+        return "left"
+    return outcome.why
 
 
 def _share_kept(shown: Attempt) -> float | None:
@@ -228,12 +239,12 @@ def _share_kept(shown: Attempt) -> float | None:
 def _warnings(outcome: Outcome, learned: str) -> str:
     """Return all warnings for the client, separated by ``, ``."""
     attempt, task = outcome.attempt, outcome.task
-    found: list[str] = []
+    warnings: list[str] = []
     if attempt is not None and attempt.output is not None and task is not None:
-        found.append(f"max-tokens-lowered; {task.output_limit} -> {attempt.output}")
+        warnings.append(f"max-tokens-lowered; {task.output_limit} -> {attempt.output}")
     kept = attempt.draft.question_kept if attempt is not None and attempt.draft is not None else None
     if kept is not None:
-        found.append(f"question-cut; kept={kept.characters}/{kept.total}")
+        warnings.append(f"question-cut; kept={kept.characters}/{kept.total}")
     if learned:
-        found.append(learned)
-    return ", ".join(found)
+        warnings.append(learned)
+    return ", ".join(warnings)

@@ -18,7 +18,7 @@ LISTED: Final = "upstream"
 """The source of a window that the upstream's model list states."""
 DEFAULT: Final = "default"
 """The source of a window that is the configured default."""
-UNKNOWN: Final = frozenset({LISTED, DEFAULT})
+SOURCES_OF_UNKNOWN_MODELS: Final = frozenset({LISTED, DEFAULT})
 """The sources of the window of a model that is neither configured nor in the catalogue."""
 GUESSED_ERROR: Final = families.family_of("unknown").error
 """Relative error of a count where the upstream may give any model this name: the same as for an unknown model."""
@@ -76,11 +76,6 @@ class Place(msgspec.Struct, frozen=True):
     def owner(self) -> Owner:
         """The name of the facts that were learned here."""
         return self.target.name, self.route.name, self.caller.learner
-
-    @property
-    def quota_key(self) -> str:
-        """The hash of the client's key if it is sent here, because its quota is its owner's; empty when the key is configured."""
-        return "" if self.target.endpoint.key else self.caller.key
 
     @property
     def max_retries(self) -> int:

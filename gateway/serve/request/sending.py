@@ -22,17 +22,17 @@ from gateway.upstream.client import UpstreamUnreachable
 log = structlog.get_logger(__name__)
 
 KEY_STATUSES: Final = frozenset({429})
-"""Statuses about the quota of one key: the upstream is then avoided for this key only."""
+"""Statuses about the quota of a key: the client's own, unless one is configured for the upstream."""
 
 
 async def send(served: ServedRequest, state: Ready) -> Event:
     """Send the attempt, and read the answer far enough to recognise a refusal."""
     place, balance = place_at(state.visit), served.gateway.balance
-    name, key, began = place.target.name, place.quota_key, time.perf_counter()
+    name, began = place.target.name, time.perf_counter()
     if name not in served.used:
         served.used.append(name)
         balance.began(name)
-    client, format = served.gateway.client, state.life.request.format
+    client, format = served.gateway.client, state.life.conversation.format
     try:
         headers, body = _request_to(served, place, state.attempt, state.life)
         call = served.arrival.call(served.request, place.route.name)
@@ -40,16 +40,17 @@ async def send(served: ServedRequest, state: Ready) -> Event:
         answer = await peek(place.target, response, format, served.gateway.failed)
     except UpstreamUnreachable as error:
         served.calls.append(call_of(state, 0, None, time.perf_counter() - began))
-        balance.failed(name)
+        balance.failed(place.owner)
         log.warning("upstream_failed", upstream=name, reason=str(error))
         return NoReply(error)
     served.opened.append(answer)
     reply = answer.reply()
     served.calls.append(call_of(state, reply.status, reply.refusal, time.perf_counter() - began))
     if reply.status in FAULT_STATUSES and reply.refusal is None:
-        balance.failed(name, answer.retry_after_s(), key if reply.status in KEY_STATUSES else "")
+        own_quota = reply.status in KEY_STATUSES and not place.target.endpoint.key
+        balance.failed(place.owner, answer.retry_after_s(), own_quota=own_quota)
     else:
-        balance.succeeded(name, key)
+        balance.succeeded(place.owner)
     return ReplyCame(reply)
 
 
@@ -76,11 +77,11 @@ def _request_to(served: ServedRequest, place: Place, attempt: Attempt, life: Lif
         for name in [name for name in headers if is_credential(name)]:
             headers.popall(name, None)
     body = attempt.body
-    if body is life.request.raw and not life.request.rewritten:
+    if body is life.conversation.raw and not life.conversation.rewritten:
         body = served.raw  # unchanged, in its original encoding
     else:
         headers.popall(hdrs.CONTENT_ENCODING, None)
     if attempt.may_drop_thinking:
-        for name, value in life.request.format.drop_thinking_headers.items():
+        for name, value in life.conversation.format.drop_thinking_headers.items():
             headers[name] = ",".join([*headers.popall(name, ()), value])
     return place.target.authorised(headers), body

@@ -22,7 +22,10 @@ from gateway.wire.format import Conversation
 
 
 class ServedRequest(msgspec.Struct, eq=False):
-    """A client's request while it is served: its bytes, the configuration at its start, and everything that was opened for it."""
+    """A client's request while it is served: its bytes, the configuration at its start, and everything that was opened for it.
+
+    What decides about the request is in its state (`gateway.context.life.states`). What changes here is only closed at the end, or recorded.
+    """
 
     gateway: Gateway
     setup: Setup
@@ -32,7 +35,7 @@ class ServedRequest(msgspec.Struct, eq=False):
     """The body in its original content encoding."""
     route: Route
     headers: CIMultiDict[str]
-    """The client's headers for an upstream."""
+    """The client's headers as an upstream may get them (`keys.forwarded`). Each attempt adds its upstream's key (`sending`)."""
     request_id: str
     session: str
     """The client's own name of the conversation; empty when it sends none."""
@@ -45,11 +48,9 @@ class ServedRequest(msgspec.Struct, eq=False):
     contents: AttemptContents | None = None
     """What the last attempt sends and leaves out, for the record."""
     outcome: Outcome | None = None
-    """The outcome of the last state, once headers were made from it."""
+    """The outcome from which the headers were made. The record uses it again, so that it is not computed twice."""
     delivery: Delivery = Delivery(CLIENT_GONE_STATUS, CLIENT_GONE)
     """What the client got. Until its answer is complete: what it got if it leaves now."""
-    known_at: Target | None = None
-    """The one upstream that has what the request names by an id; None where none is known. Set by `find_places`."""
 
     def identity_at(self, target: Target) -> Identity:
         """Return the client's hashes at an upstream."""

@@ -22,6 +22,7 @@ from gateway.context.write.folding import source_of
 from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.callers import CREDENTIALS, identity_of
 from gateway.serve.request.place import Place, place_at, place_of
+from gateway.serve.request.served import ServedRequest
 from gateway.state.pool import PoolFull
 from gateway.state.summariser import AskModel, SummaryJob
 from gateway.upstream.client import Target, UpstreamCall, UpstreamUnreachable
@@ -40,7 +41,7 @@ async def with_summary(gateway: Gateway, place: Place, task: Task) -> Task:
     """
     if not place.route.summary.model or task.fits:
         return task
-    source, chain = await gateway.pool.run(lambda: _source_and_chain(task), size_bytes=len(task.request.raw))
+    source, chain = await gateway.pool.run(lambda: _source_and_chain(task), size_bytes=len(task.conversation.raw))
     summary = await gateway.summariser.find(chain) if chain else None
     return replace(task, summary=summary, prepared=replace(source, summary=summary))
 
@@ -52,18 +53,28 @@ def _source_and_chain(task: Task) -> tuple[Source, list[str]]:
     return source, identity.chain(source.sent[:cut], task.scope) if cut else []
 
 
+def consider(served: ServedRequest, state: Answered) -> None:
+    """Request a summary if the conversation will soon need one. A failure is only logged."""
+    try:
+        request_if_needed(served.gateway, served.setup, state, served.headers)
+    except Exception as error:  # noqa: BLE001  # promise 6: this conversation has no summary
+        served.gateway.failed("summary", error)
+
+
 def request_if_needed(gateway: Gateway, setup: Setup, state: Answered, headers: CIMultiDict[str]) -> None:
     """Request a summary in the background if the conversation will soon need one."""
     task, attempt = state.visit.task, state.attempt
     if task is None or attempt.rung > 1:
         return
     place = place_at(state.visit)
-    chosen = place.route.summary
-    if not chosen.model:
+    settings = place.route.summary
+    if not settings.model:
         return
-    share = max(attempt.prompt - task.fixed, 0) / max(ladder.budget_of(task).rounded_room, 1)
-    used = share if attempt.draft is None else 1.0
-    if used >= chosen.at:
+    if attempt.draft is not None:
+        used = 1.0  # after a fold the room is full
+    else:
+        used = max(attempt.prompt - task.fixed, 0) / max(ladder.budget_of(task).rounded_room, 1)
+    if used >= settings.at:
         gateway.tasks.start(_start_job(gateway, _Wanted(setup, place, task, used, headers)), "summary")
 
 
@@ -81,24 +92,24 @@ class _Wanted(msgspec.Struct, frozen=True):
 async def _start_job(gateway: Gateway, wanted: _Wanted) -> None:
     """Prepare the job of a summary, and give it to the summariser."""
     place, task = wanted.place, wanted.task
-    chosen = place.route.summary
-    summariser = _summariser(gateway, wanted.setup, chosen)
+    settings = place.route.summary
+    summariser = _summariser(gateway, wanted.setup, settings)
     source = task.prepared
     try:
         if source is None:
-            source = await gateway.pool.run_later(lambda: _source(task), size_bytes=len(task.request.raw))
+            source = await gateway.pool.run_later(lambda: _source(task), size_bytes=len(task.conversation.raw))
     except PoolFull:
         return  # the next request of this conversation asks again
     job = SummaryJob(
         scope=task.scope,
         source=source,
         used=wanted.used,
-        at=chosen.at,
+        at=settings.at,
         model=summariser.route.name,
         window=summariser.window,
         count=message_cost.counter(summariser.family, memory=gateway.memory).text,
-        deadline_s=chosen.deadline_s,
-        tokens_per_hour=chosen.tokens_per_hour,
+        deadline_s=settings.deadline_s,
+        tokens_per_hour=settings.tokens_per_hour,
         payer="" if summariser.target.endpoint.key else identity_of(summariser.target, wanted.headers, "").key,
     )
     gateway.summariser.make_if_needed(job, _ask(gateway, summariser.target, place.target, wanted.headers))
@@ -106,13 +117,13 @@ async def _start_job(gateway: Gateway, wanted: _Wanted) -> None:
 
 def _source(task: Task) -> Source:
     return source_of(
-        task.request.messages, ladder.budget_of(task), task.counter, task.policy, memory=task.request.memory
+        task.conversation.messages, ladder.budget_of(task), task.counter, task.policy, memory=task.conversation.memory
     )
 
 
-def _summariser(gateway: Gateway, setup: Setup, chosen: SummarySettings) -> Place:
-    route = setup.settings.route(chosen.model)
-    return place_of(gateway, setup, route, setup.targets[chosen.upstream or route.upstream])
+def _summariser(gateway: Gateway, setup: Setup, settings: SummarySettings) -> Place:
+    route = setup.settings.route(settings.model)
+    return place_of(gateway, setup, route, setup.targets[settings.upstream or route.upstream])
 
 
 def _ask(gateway: Gateway, summariser: Target, answered: Target, headers: CIMultiDict[str]) -> AskModel:

@@ -27,7 +27,7 @@ def keep(served: ServedRequest, state: State) -> None:
 async def _keep(served: ServedRequest, state: State) -> None:
     gateway = served.gateway
     try:
-        lines = await gateway.pool.run_later(lambda: lines_of(state), size_bytes=len(state.life.request.raw))
+        lines = await gateway.pool.run_later(lambda: lines_of(state), size_bytes=len(state.life.conversation.raw))
     except Exception as error:  # noqa: BLE001  # promise 6: this record has no text
         gateway.failed("text", error)
         return
@@ -38,8 +38,8 @@ def lines_of(state: State) -> list[dict[str, Any]]:
     """Return each line of a request: whether it was sent, and why. Slow for a long conversation."""
     from gateway.context.write.explain import explain_lines  # noqa: PLC0415  # loads the fold, which a start does not need
 
-    found = outcome.of(state)
-    task, attempt, messages = found.task, found.shown, state.life.request.messages
+    ended = outcome.of(state)
+    task, attempt, messages = ended.task, ended.shown, state.life.conversation.messages
     if task is None or attempt is None or attempt.draft is None:
         fates: Sequence[Fate] = tuple(_sent_whole(index, message) for index, message in enumerate(messages))
     else:

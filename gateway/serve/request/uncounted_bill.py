@@ -1,5 +1,5 @@
-"""Learn from the bill of a request that was not counted, because its size proved that it fits. A server with a small window
-may have truncated it all the same."""
+"""The lessons of a bill for a request that was not counted, because its size proved that it fits. A server whose window is smaller than
+configured may have truncated it all the same."""
 
 from typing import Final
 
@@ -24,28 +24,28 @@ def needs_count(size_bytes: int, bill: BilledPrompt) -> bool:
     return size_bytes <= MOST_COUNTED_BYTES and bill.prompt * SUSPICIOUS_BYTES_PER_TOKEN <= size_bytes
 
 
-def learn(gateway: Gateway, place: Place, request: Conversation, bill: BilledPrompt) -> Learned:
-    """Learn from the bill; count the request only if the bill is suspiciously small."""
-    size = len(request.raw)
+def lessons_of(gateway: Gateway, place: Place, conversation: Conversation, bill: BilledPrompt) -> Learned:
+    """Return the lessons of the bill. The request is counted only if the bill is suspiciously small."""
+    size = len(conversation.raw)
     if not needs_count(size, bill):
         return Learned((lessons.PromptRead(place.target.name, place.route.name, min(bill.prompt, size)),))
-    return lessons.from_answer(_count_sent(gateway, place, request), bill)
+    return lessons.from_answer(_count_sent(gateway, place, conversation), bill)
 
 
-def _count_sent(gateway: Gateway, place: Place, request: Conversation) -> Sent:
+def _count_sent(gateway: Gateway, place: Place, conversation: Conversation) -> Sent:
     """Count a request that was sent, with what is known of its conversation."""
-    counter = message_cost.counter(place.family, place.images, request.memory)
-    counted = sum(map(counter.message, request.messages)) + fixed_cost.fixed_cost(
-        request.body, place.family, request.memory
+    counter = message_cost.counter(place.family, place.images, conversation.memory)
+    counted = sum(map(counter.message, conversation.messages)) + fixed_cost.fixed_cost(
+        conversation.body, place.family, conversation.memory
     )
-    bounded = tokens.has_upper_bounds(request.messages)
-    measured = SentCount(
-        request=request, messages=request.messages, counter=counter, counted=counted, prompt=counted, error=error_of(place),
-        folded=False, has_upper_bounds=bounded,
+    has_upper_bounds = tokens.has_upper_bounds(conversation.messages)
+    count = SentCount(
+        conversation=conversation, messages=conversation.messages, counter=counter, counted=counted, prompt=counted, error=error_of(place),
+        folded=False, has_upper_bounds=has_upper_bounds,
     )  # fmt: skip
     upstream, model, scope = place.target.name, place.route.name, place.caller.scope
-    sent = Sent(upstream=upstream, model=model, scope=scope, count=measured, window=place.window)
-    before = gateway.learning.conversations.last_request(identity.chain(request.messages, scope, model))
+    sent = Sent(upstream=upstream, model=model, scope=scope, count=count, window=place.window)
+    last_request = gateway.learning.conversations.last_request(identity.chain(conversation.messages, scope, model))
     return replace(
-        sent, last_request=before, has_erratic_bills=bool(gateway.learning.calibration(place.owner).ignored_bills)
+        sent, last_request=last_request, has_erratic_bills=bool(gateway.learning.calibration(place.owner).ignored_bills)
     )

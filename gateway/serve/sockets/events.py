@@ -4,11 +4,13 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 import orjson
+from msgspec.structs import replace
 
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.body import READS_FASTER
 from gateway.serve.incoming.errors import ClientError
 from gateway.wire.binary import message_in
+from gateway.wire.model_name import may_differ, values_in_any_case
 from gateway.wire.surrogates import repaired
 
 CREATE: Final = "response.create"
@@ -66,10 +68,22 @@ def read_event(raw: bytes) -> Event:
         return Event(CREATE) if _QUOTED_CREATE in raw else Event()
 
 
+def read_message(raw: bytes) -> Event:
+    """Return what is read of a client's message. Servers differ in which type they read if it stands twice, or in other letters. Such a message
+    asks for a response if one of its types does; else its type is unknown."""
+    event = read_event(raw)
+    if event.type == CREATE or not may_differ(raw, "type"):
+        return event
+    kinds = values_in_any_case(raw, "type")
+    if CREATE in kinds:
+        return replace(event, type=CREATE)
+    return event if kinds == [event.type] else replace(event, type=None)
+
+
 async def event_of(gateway: Gateway, text: str) -> Event:
-    """Return what is read of a message; a long one is read in the pool."""
+    """Return what is read of a client's message; a long one is read in the pool."""
     raw = text.encode("utf-8", "surrogatepass")
-    return await gateway.pool.run(lambda: read_event(raw), size_bytes=len(raw) // READS_FASTER)
+    return await gateway.pool.run(lambda: read_message(raw), size_bytes=len(raw) // READS_FASTER)
 
 
 class NotServed(Exception):

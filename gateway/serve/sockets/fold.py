@@ -22,11 +22,10 @@ from gateway.serve.request.mode import mode_of
 from gateway.serve.request.place import Place
 from gateway.serve.request.sessions import session_of
 from gateway.serve.sockets.asking import Asking, ask
-from gateway.serve.sockets.events import CREATE, read_event
+from gateway.serve.sockets.events import CREATE, event_of
 from gateway.state.freeing import LEAST_FREED_BYTES
 from gateway.upstream.client import Target
 from gateway.wire.format import Conversation
-from gateway.wire.model_name import differs
 from gateway.wire.responses import PATH, RESPONSES
 
 log = structlog.get_logger(__name__)
@@ -55,19 +54,12 @@ async def fold_message(gateway: Gateway, request: web.BaseRequest, target: Targe
     """Return the message for the upstream. After a failure of our own it is the client's message, unchanged."""
     raw = message.encode()
     try:
-        kind = await gateway.pool.run(lambda: _kind(raw), size_bytes=len(raw) // READS_FASTER)
-        if kind == CREATE:
+        if (await event_of(gateway, message)).type == CREATE:
             return await _fold_create(gateway, request, target, message, raw)
         return Message(message)
     except Exception as error:  # noqa: BLE001  # promise 6
         gateway.failed("fold", error)
         return Message(message, True, {"why": "failed"})
-
-
-def _kind(raw: bytes) -> str:
-    """Return the type of a message; "" when it has none, or two: parsers differ in which of the two they read."""
-    kind = read_event(raw).type
-    return kind if isinstance(kind, str) and (kind == CREATE or not differs(raw, ("type",))) else ""
 
 
 async def _fold_create(gateway: Gateway, request: web.BaseRequest, target: Target, message: str, raw: bytes) -> Message:
@@ -108,7 +100,7 @@ def _fields_before_counting(
 
 def _text_to_send(message: str, ready: Ready) -> str:
     """Return the client's message if nothing is changed in it, else the message of the attempt."""
-    attempt, visit, conversation = ready.attempt, ready.visit, ready.life.request
+    attempt, visit, conversation = ready.attempt, ready.visit, ready.life.conversation
     if attempt.body is conversation.raw and not conversation.rewritten:
         return message
     if attempt.altered:

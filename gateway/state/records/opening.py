@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from gateway.state.records.base import Bounds, RecordLog
-from gateway.state.records.sqlite import SqliteLog
 from gateway.state.store import REDIS_SCHEMES
 
 
@@ -11,6 +10,8 @@ def open_log(url: str, bounds: Bounds) -> RecordLog | None:
     """Return the log beside a store; None for a store in memory. Nothing is opened before the first use."""
     scheme, _, rest = url.partition("://")
     if scheme == "sqlite":
+        from gateway.state.records.sqlite import SqliteLog  # noqa: PLC0415 - imported when it is used
+
         return SqliteLog(records_file(Path(rest.partition("/")[2])), bounds)
     if scheme in REDIS_SCHEMES:
         from gateway.state.records.redis import RedisLog  # noqa: PLC0415 - optional: imported when it is used

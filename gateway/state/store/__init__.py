@@ -10,12 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from gateway.state.store import memory, sqlite
+from gateway.state.store import memory
 from gateway.state.store.base import Store
 from gateway.state.store.guard import READ_TIMEOUT_S, GuardedStore
 from gateway.state.store.memory import MemoryStore
 from gateway.state.store.sealing import CHECKED, Sealing
-from gateway.state.store.sqlite import SqliteStore
 
 __all__ = ["REDIS_SCHEMES", "Store", "open_store", "reach", "sealing_of"]
 
@@ -52,7 +51,9 @@ def open_store(
         host, slash, path = rest.partition("/")
         if host or not slash or not path or path == ":memory:":
             raise ValueError(f"store.url: {url!r} names no file: write sqlite:///turnfold.db, or memory:// for none")
-        return guarded(SqliteStore(Path(path), max_bytes=max_bytes or sqlite.DEFAULT_MAX_BYTES))
+        from gateway.state.store import sqlite  # noqa: PLC0415 - 1 MB that no other store needs
+
+        return guarded(sqlite.SqliteStore(Path(path), max_bytes=max_bytes or sqlite.DEFAULT_MAX_BYTES))
     if separator and scheme in REDIS_SCHEMES:
         return guarded(_redis(url.replace("valkey", "redis", 1)))
     # The URL may contain a password: show only its scheme.

@@ -73,7 +73,7 @@ def test_of_two_matches_as_far_away_the_better_counts() -> None:
     assert neighbour_shares({0: 3.0, 2: 5.0}, 3)[1] == NEIGHBOUR_SHARE * 5.0
 
 
-def test_who_is_likely_to_have_said_it_counts() -> None:
+def test_the_likely_speaker_of_an_answer_counts() -> None:
     assert found_in(["plumber", "", "", "", "plumber"], "plumber", roles="uaaaa")[0] == 0
 
 

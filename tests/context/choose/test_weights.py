@@ -81,7 +81,7 @@ def test_rare_words_outweigh_several_common_ones() -> None:
     assert ranked(found, "What about the pelican that we saw in the market at the harbour?")[0].startswith("Grandpa")
 
 
-def test_who_asks_of_himself_is_quoted_himself() -> None:
+def test_a_question_about_the_user_quotes_the_user() -> None:
     said = ("The violin is in the attic.", "The violin is in the cellar.")
     found = pool(*FILLER, ("user", said[0]), *FILLER, ("assistant", said[1]), *FILLER)
 

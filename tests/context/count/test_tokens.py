@@ -327,7 +327,7 @@ def test_an_anchor_of_another_conversation_is_not_used(covered: int) -> None:
     assert count_request(asked, "o200k", anchor=Anchor(covered, 5000, 3)) == count_request(asked, "o200k")
 
 
-def test_what_is_sure_says_so() -> None:
+def test_a_count_says_whether_it_is_exact_estimated_or_an_upper_bound() -> None:
     picture = request([user([{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}])])
 
     assert count_request(request([user("hi")]), "o200k").basis == "exact"

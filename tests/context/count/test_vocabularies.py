@@ -75,7 +75,7 @@ def test_a_long_text_counts_in_pieces_as_it_does_whole(name: str, vocabulary: st
 
 
 @given(st.text(), st.integers(1, 50))
-def test_pieces_are_the_text(text: str, size: int) -> None:
+def test_the_pieces_together_are_the_text(text: str, size: int) -> None:
     assert "".join(pieces(text, size)) == text
     assert all(len(piece) <= size for piece in pieces(text, size))
 

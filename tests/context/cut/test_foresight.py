@@ -87,7 +87,7 @@ def test_when_a_cut_comes_a_summary_of_nearly_all_it_takes_is_there(
         assert sum(map(cost, messages[covered:cut])) <= (LATE_SHARE + LEAST_SHARE) * 4000 + turn
 
 
-def test_one_summary_a_cut_is_wanted() -> None:
+def test_one_summary_is_wanted_for_each_cut() -> None:
     messages = chat(100)
     covered, wishes, cuts = 0, [], set()
     for end in range(2, len(messages), 2):

@@ -21,7 +21,7 @@ def test_a_bill_that_does_not_grow_with_a_result_is_suspect(role: str) -> None:
     assert request is not None
     counted = sum(map(COUNTER.message, request.messages))
     count = SentCount(
-        request=request, messages=request.messages, counter=COUNTER, counted=counted, prompt=counted, error=0.0,
+        conversation=request, messages=request.messages, counter=COUNTER, counted=counted, prompt=counted, error=0.0,
         folded=False, has_upper_bounds=False,
     )  # fmt: skip
     billed = COUNTER.message(request.messages[0])

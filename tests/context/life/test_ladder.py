@@ -50,7 +50,7 @@ def task(asked: ChatRequest, window: int, *, exact: bool = True, margin: int = 0
     count = counter(exact=exact)
     output = asked.body.get("max_tokens")
     return Task(
-        request=asked,
+        conversation=asked,
         model="asked",
         window=window,
         prompt=sum(map(count.message, asked.messages)) + FIXED,

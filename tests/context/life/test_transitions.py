@@ -78,7 +78,7 @@ def task(asked: Any = None, window: int = 300) -> Task:
         lambda message: 4 + len(str(message.get("content"))) // 4, lambda text: len(text) // 4, exact=True
     )
     return Task(
-        request=asked, model="m", window=window, prompt=sum(map(counter.message, asked.messages)) + 10, fixed=10, margin=0,
+        conversation=asked, model="m", window=window, prompt=sum(map(counter.message, asked.messages)) + 10, fixed=10, margin=0,
         fold_margin=0, reserve=50, output_limit=None, min_output=20, counter=counter, policy=Policy(), plain_counter=counter, plain_fixed=10,
         configured_window=window, basis="exact",
     )  # fmt: skip
@@ -92,7 +92,7 @@ ASKED = conversation()
 TASK = task(ASKED)
 FOLDED = first_attempt(TASK)
 BROKEN = replace(FOLDED, steps=(Step("failed", 0, "KeyError"),))
-AS_IT_CAME = Attempt(TASK.request.raw, TASK.prompt, 300)
+AS_IT_CAME = Attempt(TASK.conversation.raw, TASK.prompt, 300)
 COUNTED = Visit(FIRST, TASK)
 
 
@@ -155,11 +155,11 @@ ROWS: list[tuple[State, Event, Any]] = [
 
 
 def as_it_came(state: State) -> bool:
-    return isinstance(state, Ready) and state.attempt.body is state.life.request.raw and state.life.calls == 1
+    return isinstance(state, Ready) and state.attempt.body is state.life.conversation.raw and state.life.calls == 1
 
 
 @pytest.mark.parametrize("number", range(len(TABLE)), ids=[row.name for row in TABLE])
-def test_row(number: int):
+def test_each_row_leads_to_its_state(number: int):
     state, event, follows = ROWS[number]
     row = next(
         row for row in TABLE if isinstance(state, row.state) and isinstance(event, row.event) and row.when(state, event)

@@ -206,7 +206,7 @@ def test_a_huge_result_is_read_in_bounded_pieces() -> None:
     assert len(skim(result("row of text\n" * 1000))) < 40
 
 
-def test_sorts_are_told_apart() -> None:
+def test_prose_and_output_and_json_give_lines_of_different_kinds() -> None:
     assert read({"role": "user", "content": "x y"})[0].kind is LineKind.SENTENCE
     assert read(result("plain"))[0].kind is LineKind.OUTPUT
     assert read(result({"a": 1}))[0].kind is LineKind.RECORD
@@ -217,7 +217,7 @@ def test_any_json_can_be_read(value: Any) -> None:
     assert all(line.size > 0 for line in read(result(value)))
 
 
-def test_who_begins_sentences_with_small_letters_is_understood() -> None:
+def test_sentences_that_begin_with_small_letters_are_separate_lines() -> None:
     said = "Hey there. i need a flight to Oslo, any day next week. never book me on a red-eye. thanks."
 
     assert "never book me on a red-eye." in texts({"role": "user", "content": said})

@@ -36,7 +36,7 @@ def test_a_word_is_told_by_its_shape(text: str, kind: Shape) -> None:
 @pytest.mark.parametrize(
     ("one", "other"), [("adopted", "adopting"), ("hikes", "hiking"), ("cities", "cities'"), ("Nora's", "nora")]
 )
-def test_forms_of_a_word_meet(one: str, other: str) -> None:
+def test_forms_of_a_word_have_one_stem(one: str, other: str) -> None:
     assert stem(one) == stem(other.strip("'"))
 
 

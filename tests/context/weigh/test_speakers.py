@@ -61,7 +61,7 @@ KOREAN = [
         list(FRIENDS)[: LEAST_POSSESSIVES // 3],
     ],
 )
-def test_an_assistant_is_none(said: list[tuple[str, str]]) -> None:
+def test_a_chat_with_an_assistant_is_not_between_two_people(said: list[tuple[str, str]]) -> None:
     assert newest_first(said) == WITH_ASSISTANT
 
 
@@ -119,7 +119,7 @@ def told(messages: list[tuple[str, str]]) -> bool:
     return is_told_by_assistant((role, words(text)) for role, text in messages)
 
 
-def test_who_says_the_names_first_tells() -> None:
+def test_the_speaker_who_says_most_names_first_tells_the_story() -> None:
     assert told([*STORY, *ANSWERED])
     assert not told([*ANSWERED, *STORY])
     assert not told([*STORY[:9], *ANSWERED, *STORY[9:]])

@@ -53,7 +53,7 @@ def test_without_a_note_every_line_of_the_folded_part_is_dropped() -> None:
     assert {fate.index for fate in found if fate.kept} == {0, len(MESSAGES) - 1}
 
 
-def test_what_fits_stands() -> None:
+def test_each_line_of_a_request_that_fits_is_kept() -> None:
     found = explain_lines(MESSAGES, Budget(100_000, 16, 3, 10), COUNTER, Policy())
 
     assert {fate.why for fate in found} == {fates.PINNED, fates.UNCHANGED}

@@ -3,6 +3,7 @@
 from itertools import cycle
 
 from gateway.context import frames
+from gateway.context.cache import marking
 from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
@@ -100,3 +101,33 @@ def test_in_a_chat_only_the_newest_message_has_quotes() -> None:
 
     assert any(frames.QUOTES in fold[-1] for fold in folds)
     assert not any(frames.QUOTES in text for *earlier, _ in folds for text in earlier)
+
+
+def test_quotes_stand_behind_the_last_of_several_messages_of_a_user() -> None:
+    """They are found for it, and the messages before it stay as they came: the next request begins with them."""
+    messages = [
+        *chat_of(40),
+        user("One more thing."),
+        user("I forgot it again."),
+        user("What did the lamp in street 3 cost?"),
+    ]
+    fold = fold_conversation(messages, Budget(1500, 16, 3, 0), COUNT, Policy()).messages
+
+    assert fold[-3:-1] == tuple(messages[-3:-1])
+    assert text_of(fold[-1]).startswith("What did the lamp in street 3 cost?")
+    assert "lamp in street 3 costs" in text_of(fold[-1])
+    assert marking.ends_with_passing_quotes(fold)
+
+
+def chat_of(turns: int) -> list[dict]:
+    """A chat about lamps."""
+    return [
+        message
+        for number in range(turns)
+        for message in (
+            user(
+                f"The lamp in street {number} costs {number * 7 + 20} dollars, and the shop is open until {number % 12}."
+            ),
+            assistant(f"I have noted it for number {number}, and all the others too."),
+        )
+    ]

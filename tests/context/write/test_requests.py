@@ -66,13 +66,13 @@ def test_a_message_that_asks_without_a_mark_is_quoted_for(message: str) -> None:
         "Wednesday.",
     ],
 )
-def test_one_that_tells_something_breaks_no_cached_prefix(message: str) -> None:
+def test_a_message_that_tells_something_breaks_no_cached_prefix(message: str) -> None:
     assert quoted(folded([*talk(70), user(message)], 1500)) <= 200
 
 
 @pytest.mark.parametrize(
     "message", ["Write a haiku about winter in Tallinn.", f"{STORY} What should I cook with leeks and barley? {STORY}"]
 )
-def test_one_about_something_new_breaks_no_cached_prefix(message: str) -> None:
+def test_a_message_about_something_new_breaks_no_cached_prefix(message: str) -> None:
     """Most instructions are about something new: quotes would be guesses, and cost part of the prefix."""
     assert quoted(folded([*talk(70), user(message)], 1500)) <= 200

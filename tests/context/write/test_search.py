@@ -44,7 +44,7 @@ def test_the_middle_of_a_very_old_answer_is_quoted_for_its_rare_words() -> None:
     )
 
 
-def test_no_other_question_brings_it_back() -> None:
+def test_another_question_does_not_quote_it() -> None:
     assert not any("copper key" in text for text in sent("What is the weather?"))
 
 

@@ -32,7 +32,9 @@ def read(message: str, status: int = 400, **more: object) -> Refusal | None:
         ("too many tokens: size limit exceeded by 1000 tokens. The limit is 8192 tokens", 400, Overflow(8192, total=9192, excess=1000)),
     ],
 )  # fmt: skip
-def test_company_decides(message: str, status: int, refusal: Refusal | None) -> None:
+def test_the_words_around_a_sign_decide_whether_it_is_a_refusal(
+    message: str, status: int, refusal: Refusal | None
+) -> None:
     assert read(message, status) == refusal
 
 

@@ -1,5 +1,6 @@
 """A refusal reads the same however many proxies wrapped it, and no field that repeats somebody's words is read."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,7 @@ ECHO = "prompt is too long: 9000 tokens > 8192 maximum"
         {"detail": [{"msg": "Input should be a valid string", "input": {"text": ECHO}, "loc": ["body"]}]},
         {"error": {"message": "{'guard': 'x', 'prompt_messages': [{'role': 'user', 'content': \"" + ECHO + '"}]}'}},
         {"error": {"message": "allowed: ['" + ECHO + "', 'b']"}},
+        {"error": {"message": "{'prompt_messages': [" + "[]," * 2000 + "'" + ECHO + "']}"}},
         {"type": "response.created", "response": {"error": None, "instructions": ECHO, "input": [ECHO]}},
     ],
 )
@@ -92,3 +94,29 @@ def test_nothing_an_upstream_sends_breaks_the_reading(body: bytes) -> None:
     unwrap(body)
     read_refusal(400, body)
     read_refusal(200, body)
+
+
+REPEATED = ["[", "[{", '{"a":', "[[],", "{},", '[{"a":', '["a",', '{\\"a\\":', "[\\'", "x_y ", '{"a":1},', "ﷺ", "9,"]
+"""What a client may have a server repeat in its errors."""
+
+
+@pytest.mark.parametrize("text", REPEATED)
+@pytest.mark.parametrize("wrapped", ["plain", "a message", "messages"])
+def test_any_amount_of_repeated_text_is_read_in_a_bounded_time(text: str, wrapped: str) -> None:
+    """The event loop reads refusals. Sixty-four thousand brackets and braces once took it two minutes."""
+    many = (text * LARGEST_BODY)[: LARGEST_BODY // 4]
+    pieces = [f"{number} {many[number * 1000 : number * 1000 + 1000]}" * 3 for number in range(16)]
+    bodies = {"plain": many.encode(), "a message": j({"error": {"message": many}}).encode()}
+    body = bodies.get(wrapped) or j({"error": [{"message": piece} for piece in pieces]}).encode()
+    read_refusal(400, b"maximum context length is 4096 tokens")  # compiles the patterns
+    before = time.thread_time()
+    read_refusal(400, body)
+
+    assert time.thread_time() - before < 0.4
+
+
+def test_a_reason_behind_many_values_and_one_among_braces_is_still_read() -> None:
+    allowed = [f"model-{number}" for number in range(400)]
+    error = {"error": {"allowed": allowed, "message": "maximum context length is 4096 tokens, got [{[{[{ 5000"}}
+
+    assert read_refusal(400, j(error).encode()) is not None

@@ -32,7 +32,7 @@ async def test_the_last_value_wins(store: Store) -> None:
     assert await store.get("ratio", "a") == b"2"
 
 
-async def test_kinds_do_not_meet(store: Store) -> None:
+async def test_values_of_two_kinds_under_one_name_are_separate(store: Store) -> None:
     await store.put("window", "gpt", b"w", ttl_s=HOUR_S)
     assert await store.get("ratio", "gpt") is None
 
