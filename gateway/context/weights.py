@@ -59,9 +59,13 @@ ASKING_IN_SPEECH: Final = -0.5
 """Points of some clauses of speech without punctuation."""
 ASKING_IN_FRAME: Final = -1.0
 """Points of what an instruction is about, without the words that say what to write (`instructions.without_frame`)."""
-LEAST_SCORE_SHARE: Final = 0.36
+LEAST_SCORE_SHARE: Final = 0.32
 """Share of the best passage's score that a passage must have to be quoted. Standing wishes use the room better than less
 relevant passages do."""
+MESSAGES_BESIDE_BEST: Final = 2
+"""Messages on either side of the best passage's message whose passages need less."""
+LEAST_SCORE_SHARE_BESIDE_BEST: Final = 0.5
+"""Their part of `LEAST_SCORE_SHARE`."""
 MANY_QUOTE_TOKENS: Final = 1500
 """Tokens of quotes for the newest question. Passages after so many need a higher score (`LEAST_SCORE_SHARE_AFTER_MANY`),
 unless the folded part is many times the room."""

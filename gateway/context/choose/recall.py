@@ -30,9 +30,11 @@ from gateway.context.weights import (
     FIELD_WORD,
     LEAST_SCORE_SHARE,
     LEAST_SCORE_SHARE_AFTER_MANY,
+    LEAST_SCORE_SHARE_BESIDE_BEST,
     LEAST_SCORE_SHARE_OF_LONG_HISTORY,
     MANY_QUOTE_TOKENS,
     MEANING_WEIGHT,
+    MESSAGES_BESIDE_BEST,
     USER_FACTOR,
 )
 
@@ -115,12 +117,22 @@ def _score_shares(pool: LinePool, room: int, reach: Reach) -> ScoreShares:
 def _ranked(
     pool: LinePool, scores: Mapping[Passage, float], hidden: frozenset[int], shares: ScoreShares
 ) -> list[Passage]:
-    """Return the passages with at least these shares of the best score, the best first, of equals the newest."""
-    best = max(scores.values(), default=0.0)
-    ranked = sorted(
-        (passage for passage, score in scores.items() if score >= shares.least * best),
-        key=lambda passage: (-scores[passage], -passage.start),
-    )
+    """Return the passages with at least these shares of the best score, the best first, of equals the newest.
+
+    The best passage is often an earlier question in the same words. Its answer has few of these words, so the messages beside it need less.
+    """
+    in_order = sorted(scores, key=lambda passage: (-scores[passage], -passage.start))
+    if not in_order:
+        return []
+    best = scores[in_order[0]]
+    beside = _messages_beside(pool, pool.message_of[in_order[0].start])
+    least = shares.least * best
+    least_beside = LEAST_SCORE_SHARE_BESIDE_BEST * least
+    ranked = [
+        passage
+        for passage in in_order
+        if scores[passage] >= (least_beside if pool.message_of[passage.start] in beside else least)
+    ]
     totals = accumulate(
         sum([pool.lines[position].size + 1 for position in each if position not in hidden]) for each in ranked
     )
@@ -130,6 +142,13 @@ def _ranked(
         for each, total in zip(ranked, totals, strict=True)
         if total <= MANY_QUOTE_TOKENS or scores[each] >= after_many
     ]
+
+
+def _messages_beside(pool: LinePool, message: int) -> frozenset[int]:
+    """Return the indices of up to `MESSAGES_BESIDE_BEST` messages on either side of a message."""
+    rank = pool.rank[message]
+    near = pool.message_order[max(rank - MESSAGES_BESIDE_BEST, 0) : rank + MESSAGES_BESIDE_BEST + 1]
+    return frozenset(near) - {message}
 
 
 def _fitting(
