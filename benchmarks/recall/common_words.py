@@ -45,7 +45,8 @@ def _shares_by_language() -> dict[str, dict[str, float]]:
     number = Counter(one.language for one in sentences)
     counts: dict[str, Counter[str]] = {}
     for one in sentences:
-        counts.setdefault(one.language, Counter()).update({word.key for word in words(one.text)})
+        keys = {word.key for word in words(one.text)} - {""}
+        counts.setdefault(one.language, Counter()).update(keys)
     return {
         language: {key: count / number[language] for key, count in of_language.items() if count >= LEAST_COUNT}
         for language, of_language in sorted(counts.items())
