@@ -176,6 +176,16 @@ SETS: Final = (
         " chosen on them.",
     ),
     Authored(
+        "chats over months", "months", Kind.CHAT,
+        "A retired teacher, a French family that moves and travels, a data scientist who pastes tables, a Japanese father. How common words of other languages"
+        " than English count, and what the messages beside a match need, was chosen with them in view.",
+    ),
+    Authored(
+        "chats over months, held out", "months_held_out", Kind.CHAT,
+        "Eight more, by two other authors: four English, one German, Chinese, Spanish and Italian. Two limits of scores were chosen with their totals in view, and"
+        " nothing else.",
+    ),
+    Authored(
         "agents with other tools", "tool_agents", Kind.AGENT,
         "Three long sessions: a browser, a data warehouse, a coding agent with reminders in its messages.",
     ),

@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 
 from gateway.context import weights
+from gateway.context.choose import recall
 from gateway.context.choose.recall import choose, relevance
 from gateway.context.read import lines
 from gateway.context.weigh.line_pool import LinePool
@@ -55,7 +56,7 @@ def test_nearer_messages_count_more_than_those_further_off() -> None:
 
 
 def test_only_where_there_is_much_place_a_passage_that_bears_less_on_the_question_is_quoted() -> None:
-    less = "A pipe ran along the wall of the garden behind the shed and down to the road."
+    less = "A pipe ran along the wall of the garden behind the shed, past the old gate and the pear trees, and down to the road."
     found = pool(
         *FILLER,
         ("user", "The plumber charges forty euros for a pipe in the cellar."),
@@ -72,6 +73,22 @@ def test_only_where_there_is_much_place_a_passage_that_bears_less_on_the_questio
     assert less in quoted(2 * weights.MANY_QUOTE_TOKENS)
     assert less not in quoted(weights.MANY_QUOTE_TOKENS)
     assert any(text.startswith("The plumber charges") for text in quoted(weights.MANY_QUOTE_TOKENS))
+
+
+def test_the_answer_beside_an_earlier_question_in_the_same_words_needs_less_to_be_quoted() -> None:
+    asked = "Which colour shall the bench under the kitchen window be painted in, the one that stands beside the water butt?"
+    answer = "A blue-grey such as Inchyra, in an eggshell finish for outdoors, two coats of it over a primer, and let each dry for a day."
+    found = pool(*FILLER, ("user", asked), ("assistant", answer), *FILLER * 2)
+    scores = relevance(found, "Which colour is my bench under the kitchen window, beside the water butt?")
+
+    def shown(beside: float) -> list[str]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(recall, "LEAST_SCORE_SHARE_BESIDE_BEST", beside)
+            positions = choose(found, scores, weights.MANY_QUOTE_TOKENS, lambda text: len(text) // 4, ())
+        return [found.lines[position].text for position in positions]
+
+    assert answer in shown(weights.LEAST_SCORE_SHARE_BESIDE_BEST)
+    assert answer not in shown(1.0)
 
 
 def test_rare_words_outweigh_several_common_ones() -> None:
