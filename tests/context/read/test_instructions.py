@@ -2,7 +2,13 @@
 
 import pytest
 
-from gateway.context.read.instructions import is_about_what_is_at_hand, is_errand, request_in, without_frame
+from gateway.context.read.instructions import (
+    has_frame,
+    is_about_what_is_at_hand,
+    is_errand,
+    request_in,
+    without_frame,
+)
 
 STORY = f"It was a long day. {'The bus was late. ' * 10}"
 SPEECH = "so the bus was late again and it rained all the way home and nobody had an umbrella and then the dog ran off after a cat and i ran after the dog until we were both wet and tired"
@@ -85,6 +91,12 @@ def test_an_errand_in_the_form_of_a_question_asks_for_no_information(text: str, 
 )
 def test_the_frame_of_an_instruction_says_what_to_write_and_the_rest_what_about(request_: str, subject: str) -> None:
     assert without_frame(request_) == subject
+    assert has_frame(request_) == (subject != request_)
+
+
+@pytest.mark.parametrize("text", ["The loan is 3.5 %. It ends in May.", "I paid.\n\nThe rest comes on Friday.", ""])
+def test_several_sentences_are_no_frame(text: str) -> None:
+    assert not has_frame(text)
 
 
 @pytest.mark.parametrize(
