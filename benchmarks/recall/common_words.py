@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.recall.learn import CHANGES, REQUESTS, load_sentences
+from benchmarks.recall.salience import write
 from gateway.context.choose import salience
 from gateway.context.read.words import words
 
@@ -24,7 +25,7 @@ LEAST_COUNT: Final = 6
 
 
 def rows() -> list[list[str]]:
-    """Return the stems that are common in a language, the most common first, each row sorted."""
+    """Return two sorted rows of stems that are common in a language: those that tell least, and the others."""
     shares = _shares_by_language()
     english = shares.pop("en")
     highest = Counter(english)
@@ -55,6 +56,4 @@ def _shares_by_language() -> dict[str, dict[str, float]]:
 
 
 if __name__ == "__main__":
-    found = rows()
-    TABLE.write_text("".join(f"{' '.join(row)}\n" for row in found), "utf-8")
-    print(f"{TABLE}: {' and '.join(str(len(row)) for row in found)} stems")
+    write(TABLE, rows())

@@ -34,7 +34,11 @@ def _length(vectors: embedding.Embedding, word: str) -> float:
     return sqrt(int((total * total).sum())) / embedding.STEPS
 
 
+def write(table: Path, found: list[list[str]]) -> None:
+    """Write the two rows of stems of a table, and print how many they are."""
+    table.write_text("".join(f"{' '.join(row)}\n" for row in found), "utf-8")
+    print(f"{table}: {' and '.join(str(len(row)) for row in found)} stems")
+
+
 if __name__ == "__main__":
-    found = rows()
-    TABLE.write_text("".join(f"{' '.join(row)}\n" for row in found), "utf-8")
-    print(f"{TABLE}: {' and '.join(str(len(row)) for row in found)} stems")
+    write(TABLE, rows())

@@ -58,8 +58,8 @@ def _trusting_everyone() -> ssl.SSLContext:
 def load_aiohttp() -> None:
     """Load aiohttp without the system's certificates. Only for a process of our own, before it has threads.
 
-    When it is imported, aiohttp makes two contexts and loads the certificates into both. The gateway uses neither. The contexts are
-    still made, and the one that verifies trusts nobody: code that uses it by mistake cannot connect.
+    When it is imported, aiohttp makes two contexts and loads the certificates into both. The gateway uses neither. aiohttp
+    still makes them. The one that verifies trusts no certificate, so code that uses it by mistake cannot connect.
     """
     with _no_certificates():
         import aiohttp  # noqa: F401, PLC0415

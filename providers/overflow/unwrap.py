@@ -12,6 +12,8 @@ from typing import Any, Final
 import msgspec
 import orjson
 
+from providers.overflow.wording import both_ends
+
 LARGEST_BODY: Final = 64 * 1024
 """Bytes of an answer that are read. A refusal states its reason at the start."""
 
@@ -142,8 +144,7 @@ def _collect_text(complaint: Complaint, text: str, key: str) -> None:
     if complaint.values < MOST_VALUES:  # else the rest may be inside a field that repeats other people's words
         plain.append(text[position:])
     statement = " ".join(piece for piece in plain if piece.strip(" \t\r\n\"'.,:;()b")).strip()
-    if len(statement) > LARGEST_TEXT:
-        statement = f"{statement[: LARGEST_TEXT // 2]} . {statement[-LARGEST_TEXT // 2 :]}"
+    statement = both_ends(statement, LARGEST_TEXT)
     if statement and sum(map(len, complaint.statements)) < MOST_CHARACTERS:
         _add(complaint.statements, statement)
         if " " not in statement:

@@ -218,12 +218,15 @@ _IDENTIFIER: Final = re.compile(r"(?<![a-z\d])[a-z\d]+(?:_[a-z\d]+)+")
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
+def both_ends(text: str, characters: int) -> str:
+    """Return a text of more characters as its beginning and its end, half of them from each; another text as it is."""
+    return text if len(text) <= characters else f"{text[: characters // 2]} . {text[-characters // 2 :]}"
+
+
 def normalise(text: str) -> str:
     """Return the text in the controlled language: words separated by single spaces, with a space at both ends."""
     text = unicodedata.normalize("NFKC", text)
-    if len(text) > LARGEST_TEXT:
-        text = f"{text[: LARGEST_TEXT // 2]} . {text[-LARGEST_TEXT // 2 :]}"
-    text = NOISE.sub(" ", text)
+    text = NOISE.sub(" ", both_ends(text, LARGEST_TEXT))
     text = _LATIN.sub(
         lambda found: unicodedata.normalize("NFKD", found[0])[0], _CAMEL.sub("_", text).replace("ß", "ss")
     )

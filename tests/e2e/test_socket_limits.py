@@ -58,6 +58,13 @@ def limited(gateway, speaking, at_noon, monkeypatch):
     return start
 
 
+async def is_answered(gateway, socket, message):
+    """Say a message that is answered by one response, and wait until its tokens are charged."""
+    await say(socket, message)
+    assert [(await heard(socket))["type"] for _ in range(2)] == ["response.created", "response.done"]
+    await gateway.settled()
+
+
 async def say(socket, message):
     await (socket.send_str if isinstance(message, str) else socket.send_bytes)(message)
 
@@ -90,9 +97,7 @@ async def test_a_message_beyond_the_limit_is_refused_and_the_socket_stays_open(
     gateway = await limited(tpm=1000)
     async with opened(gateway, path) as socket:
         for _ in range(served):
-            await say(socket, message)
-            assert [(await heard(socket))["type"] for _ in range(2)] == ["response.created", "response.done"]
-            await gateway.settled()
+            await is_answered(gateway, socket, message)
         for _ in range(2):
             await say(socket, message)
             refused = await heard(socket)
@@ -113,18 +118,14 @@ async def test_what_only_stops_work_passes_without_tokens(limited, speaking, kin
     gateway = await limited(tpm=100)
     async with opened(gateway, REALTIME) as socket:
         for message in (APPEND, orjson.dumps({"type": kind}).decode()):
-            await say(socket, message)
-            assert [(await heard(socket))["type"] for _ in range(2)] == ["response.created", "response.done"]
-            await gateway.settled()
+            await is_answered(gateway, socket, message)
     assert len(speaking[1]) == 2
 
 
 async def test_a_message_of_two_types_stops_nothing(limited, speaking):
     gateway = await limited(tpm=100)
     async with opened(gateway, REALTIME) as socket:
-        await say(socket, APPEND)
-        assert [(await heard(socket))["type"] for _ in range(2)] == ["response.created", "response.done"]
-        await gateway.settled()
+        await is_answered(gateway, socket, APPEND)
         await say(socket, APPEND.replace("}", ',"type":"response.cancel"}'))
         assert (await heard(socket))["error"]["code"] == "rate_limit_exceeded"
     assert len(speaking[1]) == 1
@@ -133,9 +134,7 @@ async def test_a_message_of_two_types_stops_nothing(limited, speaking):
 async def test_a_stopping_message_is_held_to_the_models_of_its_key(limited, speaking):
     gateway = await limited(tpm=100, models=["gpt-4o"])
     async with opened(gateway, REALTIME) as socket:
-        await say(socket, APPEND)
-        assert [(await heard(socket))["type"] for _ in range(2)] == ["response.created", "response.done"]
-        await gateway.settled()
+        await is_answered(gateway, socket, APPEND)
         await say(socket, '{"type":"response.cancel","session":{"model":"dear"}}')
         assert (await socket.receive()).extra == "model_not_allowed"
     assert len(speaking[1]) == 1
@@ -235,9 +234,7 @@ async def test_a_response_that_nobody_asked_for_is_reserved_while_it_lasts(limit
 async def test_a_later_response_reserves_what_the_conversation_had_before(limited, speaking):
     gateway = await limited(tpm=10_000)
     async with opened(gateway, REALTIME) as socket:
-        await say(socket, APPEND)
-        assert [(await heard(socket))["type"] for _ in range(2)] == ["response.created", "response.done"]
-        await gateway.settled()
+        await is_answered(gateway, socket, APPEND)
         await say(socket, APPEND)
         await heard(socket)
         assert await left(gateway) == 10_000 - 800 - (800 + 1000)
@@ -315,7 +312,5 @@ async def test_every_bill_on_a_realtime_socket_counts(limited, says, speaking, e
 async def test_a_bill_in_a_binary_frame_of_responses_counts(limited, speaking):
     gateway = await limited(tpm=10_000)
     async with opened(gateway, "/responses") as socket:
-        await say(socket, CREATE)
-        assert [(await heard(socket))["type"] for _ in range(2)] == ["response.created", "response.done"]
-        await gateway.settled()
+        await is_answered(gateway, socket, CREATE)
         assert await left(gateway) == 10_000 - 800

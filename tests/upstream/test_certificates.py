@@ -1,4 +1,4 @@
-"""Certificates of upstreams: the system's are loaded once and late, by whoever sends; aiohttp's own contexts are never used."""
+"""Certificates of upstreams: the system's are loaded once, when a connection first needs them. aiohttp's own contexts are never used."""
 
 import asyncio
 import os

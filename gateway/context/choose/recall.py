@@ -121,18 +121,25 @@ def _ranked(
 
     The best passage is often an earlier question in the same words. Its answer has few of these words, so the messages beside it need less.
     """
-    in_order = sorted(scores, key=lambda passage: (-scores[passage], -passage.start))
-    if not in_order:
+    if not scores:
         return []
-    best = scores[in_order[0]]
-    beside = _messages_beside(pool, pool.message_of[in_order[0].start])
+
+    def order(passage: Passage) -> tuple[float, int]:
+        return -scores[passage], -passage.start
+
+    best_passage = min(scores, key=order)
+    best = scores[best_passage]
+    beside = _messages_beside(pool, pool.message_of[best_passage.start])
     least = shares.least * best
     least_beside = LEAST_SCORE_SHARE_BESIDE_BEST * least
-    ranked = [
-        passage
-        for passage in in_order
-        if scores[passage] >= (least_beside if pool.message_of[passage.start] in beside else least)
-    ]
+    ranked = sorted(
+        (
+            passage
+            for passage, score in scores.items()
+            if score >= (least_beside if pool.message_of[passage.start] in beside else least)
+        ),
+        key=order,
+    )
     totals = accumulate(
         sum([pool.lines[position].size + 1 for position in each if position not in hidden]) for each in ranked
     )

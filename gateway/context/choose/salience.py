@@ -5,7 +5,7 @@ rows of stems: empty words, and other common words.
 
 - `salience.txt` was computed from the lengths of the vectors of the package wordllama (`python -m benchmarks.recall.salience`): a vector is short
   where a word changes little of what a text means. It knows English.
-- `common_words.txt` was counted in sentences of 35 languages (`python -m benchmarks.recall.common_words`).
+- `common_words.txt` was counted in sentences of 33 languages (`python -m benchmarks.recall.common_words`).
 """
 
 import pkgutil
