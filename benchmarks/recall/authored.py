@@ -186,6 +186,15 @@ SETS: Final = (
         " nothing else.",
     ),
     Authored(
+        "chats whose plans change", "revisions", Kind.CHAT,
+        "A guest house and a mother with dementia, a data pipeline, a German thesis, a novel. Many questions ask for the newest of several values, or in entirely other"
+        " words. Nothing is chosen on them.",
+    ),
+    Authored(
+        "chats whose plans change, held out", "revisions_held_out", Kind.CHAT,
+        "Four more, by another author: a renovation, a Spanish teacher, a companion for sports and moods, a Chinese bakery. Nothing is chosen on them.",
+    ),
+    Authored(
         "agents with other tools", "tool_agents", Kind.AGENT,
         "Three long sessions: a browser, a data warehouse, a coding agent with reminders in its messages.",
     ),
