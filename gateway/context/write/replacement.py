@@ -13,7 +13,7 @@ from gateway.context.cut.layout import Layout
 from gateway.context.cut.source import Source
 from gateway.context.cut.units import USER, Cut
 from gateway.context.weigh.line_pool import LinePool
-from gateway.context.write.asked import Ask, tokens_before_digest
+from gateway.context.write.current_question import CurrentQuestion, tokens_before_digest
 from gateway.context.write.pools import pool_of
 from gateway.context.write.quotes import quotes_of
 from gateway.context.write.search import LineKey, Search, line_keys, positions_of, words_of_pinned
@@ -65,11 +65,13 @@ class _WrittenDigest(NamedTuple):
     """The indices of the messages from which they were chosen."""
 
 
-def replacement_of(source: Source, ask: Ask, kept: Mapping[int, Message], spare: int = 0) -> Replacement:
+def replacement_of(
+    source: Source, question: CurrentQuestion, kept: Mapping[int, Message], spare: int = 0
+) -> Replacement:
     """Write the note and the quotes for a layout and its question, in the room that the kept messages leave, less ``spare`` tokens."""
-    layout = ask.layout
+    layout = question.layout
     left = source.budget.room - sum(map(source.cost, kept.values())) - _tokens_around_note(source, kept) - spare
-    size = _digest_tokens(source, ask, left)
+    size = _digest_tokens(source, question, left)
     earlier = _earlier_digest(source, layout, size)  # before the pool of all messages, which the next fold starts from
     pool = pool_of(source, layout.folded)
     note = (
@@ -83,25 +85,25 @@ def replacement_of(source: Source, ask: Ask, kept: Mapping[int, Message], spare:
         note_lines = line_keys(pool, in_note)
         pool = pool_of(source, layout.left_out)
         in_note = positions_of(pool, note_lines)
-    quoted = quotes_of(Search(source, layout, pool, in_note), ask, kept, left)
+    quoted = quotes_of(Search(source, layout, pool, in_note), question, kept, left)
     quotes = {index: each.text for index, each in quoted.items()}
     lines = [line for each in quoted.values() for line in each.lines]
     return Replacement(note.text, quotes, pool, in_note, positions_of(pool, lines), len(lines), note.stage)
 
 
-def _digest_tokens(source: Source, ask: Ask, left: int) -> int:
+def _digest_tokens(source: Source, question: CurrentQuestion, left: int) -> int:
     """Return the tokens of the digest, which shares ``left`` tokens with the quotes.
 
     A digest may fill a tight room, but it leaves some tokens free for quotes. If the current question may be about anything that was said,
     these are its own tokens. If not, they are those that the cut has kept free.
     """
-    layout = ask.layout
+    layout = question.layout
     size = min(layout.cut.digest_tokens, left)
     if layout.tight:
-        for_question = tokens_before_digest(ask)
+        for_question = tokens_before_digest(question)
         kept_free = max(layout.cut.quote_tokens, layout.cut_at_question.quote_tokens)
         size = min(size, left - for_question) if for_question else max(size, left - kept_free)
-    return digest_tokens_beside_quotes(source, ask, size, left)
+    return digest_tokens_beside_quotes(source, question, size, left)
 
 
 def _tokens_around_note(source: Source, kept: Mapping[int, Message]) -> int:
