@@ -15,7 +15,7 @@ from gateway.context.write.readings import (
     reading_of,
     readings_of_notes,
 )
-from gateway.wire.facts import Interned
+from gateway.wire.derived import Interned
 from gateway.wire.memory import Memory
 from gateway.wire.message import Message
 
@@ -27,7 +27,7 @@ POOL_MESSAGE_BYTES: Final = 150
 """Bytes that a remembered pool takes for each of its messages: its origin, and its place in the table of origins (``sys.getsizeof``, CPython
 3.11)."""
 POOL_WORD_BYTES: Final = 50
-"""Bytes that a pool takes for each word of a line: its place in the facts of its message, and in the pool's tables."""
+"""Bytes that a pool takes for each word of a line: its entry in the facts of its message, and in the pool's tables."""
 
 ReadMessage = Callable[[Message, Memory], tuple[Line, ...]]
 """Reads a message in full, or skims it."""
