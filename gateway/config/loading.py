@@ -327,8 +327,8 @@ def _window(name: str, settings: Settings) -> int | None:
     route = settings.route(name) if settings.upstreams else None
     if route is not None and route.window is not None:
         return route.window
-    facts = catalogue.load().find(route.name if route is not None else name)
-    return facts.context_window if facts is not None else None
+    catalogued = catalogue.load().find(route.name if route is not None else name)
+    return catalogued.context_window if catalogued is not None else None
 
 
 def _check_alias(name: str, model: Model, settings: Settings, reading: DocumentReading) -> None:

@@ -38,7 +38,7 @@ def must_count(gateway: Gateway, place: Place) -> bool:
     return (
         learning.ratio(owner) > DENSE_RATIO
         or learning.may_fold_smaller(owner)
-        or caching.marks_always(place.route.policy, place.facts, place.target)
+        or caching.marks_always(place.route.policy, place.catalogued, place.target)
     )
 
 
@@ -51,20 +51,20 @@ def fits_by_size(place: Place, conversation: Conversation) -> bool:
 
 def _window(place: Place, reserve: int) -> int:
     """Return the window for a request with this reserve: less than the whole when a model limits the prompt itself."""
-    if place.route.window is not None or place.facts is None:
+    if place.route.window is not None or place.catalogued is None:
         return place.window
-    return min(place.window, place.facts.window_for(reserve))
+    return min(place.window, place.catalogued.window_for(reserve))
 
 
 def _reserve(place: Place, conversation: Conversation) -> Reserve:
     """Return the tokens that are kept free for the answer at a place."""
-    route, facts = place.route, place.facts
+    route, catalogued = place.route, place.catalogued
     return reserve_for(
         conversation,
         place.window,
         configured=route.output_reserve,
-        largest=route.max_output_tokens or (facts.max_output_tokens if facts else None),
-        counted=facts is None or facts.counts_output or conversation.format.name != "messages",
+        largest=route.max_output_tokens or (catalogued.max_output_tokens if catalogued else None),
+        counted=catalogued is None or catalogued.counts_output or conversation.format.name != "messages",
     )
 
 
@@ -85,12 +85,12 @@ async def task_for(gateway: Gateway, place: Place, conversation: Conversation) -
         )
         best = await gateway.pool.run(count_anchored, size_bytes=pooled_bytes)
         measured = measured._replace(best=best, anchored=True)
-    policy = caching.priced(place.route.policy, place.facts, place.target)
+    policy = caching.priced(place.route.policy, place.catalogued, place.target)
     return replace(
         task_from(conversation, measured, _measured_model(place, window), reserve, policy),
         scope=scope,
         last_request=learning.conversations.last_request(chain),
-        cache=caching.terms_for(policy, place.facts, place.target, conversation, scope),
+        cache=caching.terms_for(policy, place.catalogued, place.target, conversation, scope),
         has_erratic_bills=calibration.ignored_bills > 0,
     )
 
@@ -152,7 +152,7 @@ def _as_estimate_if_guessed(count: TokenCount, place: Place, calibration: Calibr
 
 def _measured_model(place: Place, window: int) -> MeasuredModel:
     """Return the model of a place, with its window for this request."""
-    binds_thinking = place.facts is not None and place.facts.binds_thinking
+    binds_thinking = place.catalogued is not None and place.catalogued.binds_thinking
     return MeasuredModel(
         place.model, window, place.configured_window, place.family, place.images, error_of(place), binds_thinking
     )
