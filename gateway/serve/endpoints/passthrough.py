@@ -194,7 +194,7 @@ async def _set_why(gateway: Gateway, request: web.BaseRequest, body: bytes | Non
     """Set the reason why a request is passed through. ``body`` is that of a request that is not understood."""
     record = records.of(request)
     if body is not None:
-        readable = await gateway.pool.run(
+        readable = await gateway.threads.run(
             lambda: _is_json(request, body, gateway), size_bytes=reading_size(request, body)
         )
         record.why = "not_understood" if readable else "not_json"
@@ -335,7 +335,7 @@ async def _find_in_body(
     def found() -> Found:
         return find(decompress(request, body, gateway.settings.server.max_body), kind)
 
-    return await gateway.pool.run(found, size_bytes=reading_size(request, body))
+    return await gateway.threads.run(found, size_bytes=reading_size(request, body))
 
 
 def _model_reader(request: web.BaseRequest) -> Callable[[bytes, str], str | None]:

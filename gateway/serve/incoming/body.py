@@ -13,14 +13,14 @@ from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.limits import check_request, check_text
 from gateway.serve.incoming.uploads import SlowUpload
 from gateway.state.freeing import take_apart
-from gateway.state.pool import INLINE, Pool
+from gateway.state.threads import INLINE, WorkThreads
 from gateway.upstream.sending import BegunStream
 from gateway.wire.format import Conversation, Format
 from gateway.wire.memory import Memory
 from gateway.wire.model_name import is_ambiguous
 
 READS_FASTER: Final = 8
-"""Factor by which parsing is faster than counting and folding. The pool estimates work by the bytes that are counted and folded."""
+"""Factor by which parsing is faster than counting and folding. `WorkThreads` estimates work by the bytes that are counted and folded."""
 UNPACKED_AT_ONCE: Final = 2**20
 """Bytes decompressed in one step."""
 COPIED_ASIDE: Final = 2**20
@@ -91,7 +91,7 @@ async def parse(
     raw: bytes,
     format: Format,
     limits: Server,
-    pool: Pool,
+    threads: WorkThreads,
     *,
     memory: Memory,
     must_know_model: bool = False,
@@ -106,7 +106,9 @@ async def parse(
         return None
     text = raw
     if hdrs.CONTENT_ENCODING in request.headers and inflater(request.headers) is not None:
-        text = await pool.run(lambda: decompress(request, raw, limits.max_body), size_bytes=reading_size(request, raw))
+        text = await threads.run(
+            lambda: decompress(request, raw, limits.max_body), size_bytes=reading_size(request, raw)
+        )
         if text is not raw:
             hold(request, len(text))
     if len(text) > limits.max_folded:
@@ -114,7 +116,7 @@ async def parse(
     size_bytes = len(text) // READS_FASTER
     if size_bytes < INLINE:
         return _parse_checked(text, format, limits, memory, must_know_model=must_know_model)
-    conversation = await pool.run(
+    conversation = await threads.run(
         lambda: _parse_checked(text, format, limits, memory, must_know_model=must_know_model), size_bytes=size_bytes
     )
     if conversation is not None:
@@ -143,7 +145,7 @@ def _parse_checked(
 
 
 def reading_size(request: web.BaseRequest, raw: bytes) -> int:
-    """Return the bytes by which the pool estimates the work of decompressing and reading a body.
+    """Return the bytes by which `WorkThreads` estimates the work of decompressing and reading a body.
 
     A compressed body is never read on the event loop: it may be a thousand times as long as it came.
     """

@@ -15,4 +15,4 @@ def conversation_in(
 ) -> Awaitable[Conversation | None]:
     """Parse the body of a request; None if it is no conversation in this format. Raises ClientError."""
     must_know_model, limits = key_models.must_know_model(setup, request), setup.settings.server
-    return parse(request, raw, format, limits, gateway.pool, memory=gateway.memory, must_know_model=must_know_model)
+    return parse(request, raw, format, limits, gateway.threads, memory=gateway.memory, must_know_model=must_know_model)

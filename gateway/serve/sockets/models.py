@@ -27,21 +27,21 @@ def check_url(gateway: Gateway, request: web.BaseRequest) -> str:
 
 async def check_message(gateway: Gateway, request: web.BaseRequest, target: Target, text: str) -> None:
     """Check that the client's key and the upstream of the socket are for all models in a message. Raises NotServed."""
-    in_pool = partial(gateway.pool.run, size_bytes=len(text) // READS_FASTER)
+    in_thread = partial(gateway.threads.run, size_bytes=len(text) // READS_FASTER)
     if key_models.is_restricted(request):
         # Of a Responses socket the upstream reads no model in the URL.
         allows = partial(key_models.allows_message, request, text, names_model=speaks_responses(request))
-        if not await in_pool(allows):
+        if not await in_thread(allows):
             raise NotServed("model_not_allowed")
     if speaks_responses(request) and len(gateway.setup.targets) > 1:
-        await in_pool(partial(_check_upstream, gateway, target, text))
+        await in_thread(partial(_check_upstream, gateway, target, text))
 
 
 async def with_names_at(gateway: Gateway, target: Target, text: str) -> str:
     """Return a message with the upstream's names of the models in it."""
     if not gateway.setup.has_aliases or '"model"' not in text:
         return text
-    return await gateway.pool.run(partial(_with_names, gateway, target, text), size_bytes=len(text) // READS_FASTER)
+    return await gateway.threads.run(partial(_with_names, gateway, target, text), size_bytes=len(text) // READS_FASTER)
 
 
 def _check_upstream(gateway: Gateway, target: Target, text: str) -> None:
