@@ -31,11 +31,11 @@ def documented(path: Path) -> Iterator[tuple[ast.AST, str]]:
         body = getattr(node, "body", None)
         if not isinstance(body, list):
             continue
-        for place, statement in enumerate(body):
+        for index, statement in enumerate(body):
             if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Constant):
                 continue
             if isinstance(statement.value.value, str):
-                yield (body[place - 1] if place else node), statement.value.value
+                yield (body[index - 1] if index else node), statement.value.value
 
 
 def comments(source: str) -> dict[int, str]:
@@ -57,10 +57,10 @@ def bare_constants(source: str) -> list[str]:
     said = comments(source)
     body = ast.parse(source).body
     bare = []
-    for place, statement in enumerate(body):
+    for index, statement in enumerate(body):
         if not isinstance(statement, ast.AnnAssign) or ast.unparse(statement.annotation) != "Final":
             continue
-        after = body[place + 1] if place + 1 < len(body) else None
+        after = body[index + 1] if index + 1 < len(body) else None
         has_text = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
         has_comment = {statement.lineno - 1, statement.lineno, statement.end_lineno} & set(said)
         if is_number(statement.value) and not has_text and not has_comment:

@@ -20,7 +20,7 @@ from gateway.context.choose.need import need, spellings_of
 from gateway.context.choose.salience import salience
 from gateway.context.read.instructions import has_frame, request_in, without_frame
 from gateway.context.read.learned import request_points
-from gateway.context.read.question_words import places_of_question_words
+from gateway.context.read.question_words import positions_of_question_words
 from gateway.context.read.questions import SHORT_QUESTION_CHARACTERS, is_speech, size, wants_to_know
 from gateway.context.read.subject import names_a_subject
 from gateway.context.read.words import words
@@ -85,7 +85,7 @@ def asking_points(pool: LinePool, message: str, pinned_words: Collection[str] = 
 def signs(pool: LinePool, message: str, pinned_words: Collection[str] = ()) -> tuple[float, ...]:
     """Return the signs of a message, in the order of `WEIGHTS`."""
     characters, small = log(max(size(message), 1)), log(ASKING_SMALL_CHARACTERS)
-    has_question_word = len(message) <= SHORT_QUESTION_CHARACTERS and bool(places_of_question_words(message))
+    has_question_word = len(message) <= SHORT_QUESTION_CHARACTERS and bool(positions_of_question_words(message))
     return (
         request_points(message),
         min(characters, small),

@@ -1,7 +1,7 @@
 """The cost of one message: its texts, its media and the frame of its family's template.
 
 Text counts are cached by content, so a grown conversation costs only its new messages. A message costs the same at
-every place; costs that depend on other messages are in ``tokens.cross_message_tokens``.
+every position; costs that depend on other messages are in ``tokens.cross_message_tokens``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

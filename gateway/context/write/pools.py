@@ -24,7 +24,7 @@ POOL_KEY_BYTES: Final = 200
 POOL_LINE_BYTES: Final = 150
 """Bytes that a pool takes for each of its lines besides the line: its tables by position."""
 POOL_MESSAGE_BYTES: Final = 150
-"""Bytes that a remembered pool takes for each of its messages: its origin, and its place in the table of origins (``sys.getsizeof``, CPython
+"""Bytes that a remembered pool takes for each of its messages: its origin, and its entry in the table of origins (``sys.getsizeof``, CPython
 3.11)."""
 POOL_WORD_BYTES: Final = 50
 """Bytes that a pool takes for each word of a line: its entry in the facts of its message, and in the pool's tables."""

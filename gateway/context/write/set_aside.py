@@ -121,7 +121,7 @@ def _is_about(source: Source, question: CurrentQuestion, part: frozenset[int]) -
 
 
 def quotes_fit_beside_turns(layout: Layout, quote_tokens: int) -> bool:
-    """Return whether the room has place for so many tokens of quotes although all kept turns are sent, up to the current question."""
+    """Return whether so many tokens of quotes fit into the room although all kept turns are sent, up to the current question."""
     return quote_tokens <= _free_beside_turns(layout, _kept_sums(layout))
 
 
