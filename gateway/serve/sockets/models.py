@@ -8,7 +8,7 @@ from functools import partial
 from aiohttp import web
 
 from gateway.serve import key_models
-from gateway.serve.endpoints.passthrough import only_model
+from gateway.serve.endpoints.named_model import model_of_url
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.body import READS_FASTER
 from gateway.serve.sockets.events import NotServed
@@ -19,7 +19,7 @@ from gateway.wire.model_name import models_in_message, with_names
 
 def check_url(gateway: Gateway, request: web.BaseRequest) -> str:
     """Return the model in the URL of a socket, or "". Raises ClientError for one that the client's key does not allow."""
-    model = only_model(gateway.setup, request)
+    model = model_of_url(gateway.setup, request)
     if model or not speaks_responses(request):  # a Responses socket names the model in each message
         key_models.check_model(request, model)
     return model
