@@ -23,7 +23,8 @@ from gateway.context.count.counter import CountText
 from gateway.context.read.line import SENTENCE
 from gateway.context.read.subject import names_a_subject
 from gateway.context.read.words import Word, words
-from gateway.context.weigh.line_pool import LinePool, Passage
+from gateway.context.weigh.line_pool import LinePool
+from gateway.context.weigh.passages import Passage
 from gateway.context.weigh.speakers import answer_factors
 from gateway.context.weights import (
     FAMILY_WORD,
@@ -264,7 +265,9 @@ def _word_scores(pool: LinePool, terms_of_words: Mapping[Word, Sequence[tuple[Te
 
 def _nearness_of_passages(pool: LinePool, query: str, nearness: Nearness) -> dict[Passage, float]:
     """Return by passage how near it is to a question in meaning, if it is nearer than the mean."""
-    every = pool.get_or_make("passages", lambda: tuple(chain.from_iterable(map(pool.passages, pool.message_order))))
+    every = pool.choices.get_or_make(
+        "passages", lambda: tuple(chain.from_iterable(map(pool.passages, pool.message_order)))
+    )
     passages = every[-MOST_COMPARED_PASSAGES:]
     texts = [" ".join([pool.lines[position].text for position in passage]) for passage in passages]
     nearness_of_texts = nearness(query, texts) if texts else ()

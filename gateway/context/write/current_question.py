@@ -168,7 +168,7 @@ def current_question_of(source: Source, layout: Layout) -> CurrentQuestion:
         return question
     pool, pinned_words = pool_of(source, layout.folded), words_of_pinned(source)
     key = ("asking part", question.text, pinned_words)
-    return replace(question, part=pool.get_or_make(key, lambda: surest_part(pool, question.text, pinned_words)))
+    return replace(question, part=pool.choices.get_or_make(key, lambda: surest_part(pool, question.text, pinned_words)))
 
 
 def question_text(source: Source, indices: tuple[int, ...]) -> str:

@@ -67,7 +67,7 @@ def pool_of(source: Source, folded: Sequence[int], read_in_full: frozenset[int] 
         readings.append(known or reading_of(source, index, read, shown))
     pool = LinePool(readings, first_question, earlier.pool.tally if earlier is not None else None)
     _, entry = source.memory.put(key, _CachedPool(pool, origins), bytes_of(pool) + POOL_MESSAGE_BYTES * len(origins))
-    pool.add_bytes = entry.grow
+    pool.choices.add_bytes = entry.grow
     if (name := _newest_pool_name(source)) is not None:
         source.memory.put(name, key, POOL_KEY_BYTES)
     return pool

@@ -131,7 +131,7 @@ def _digest_note(source: Source, pool: LinePool, size: int, *, skipped: int = 0)
         chosen = digest.choose(pool, size, count, known=pinned_words)
         return rows.render(pool, chosen), frozenset(chosen)
 
-    text, positions = pool.get_or_make(("digest", size, count, pinned_words), choose)
+    text, positions = pool.choices.get_or_make(("digest", size, count, pinned_words), choose)
     if not text:
         return Note(frames.CUT)
     return Note(frames.framed(head, text), frozenset([position + skipped for position in positions]), "digest")
@@ -159,7 +159,7 @@ def _continued_note(source: Source, earlier: _WrittenDigest, pool: LinePool, siz
         return rows.render(pool, chosen), frozenset(chosen)
 
     key = ("continued digest", size, count, pinned_words, earlier.messages, shown)
-    text, added = pool.get_or_make(key, choose) if size >= LEAST_ROWS_TOKENS else ("", frozenset[int]())
+    text, added = pool.choices.get_or_make(key, choose) if size >= LEAST_ROWS_TOKENS else ("", frozenset[int]())
     addition = f"\n\n{frames.framed(frames.BRIEF_HEAD, text)}" if text else ""
     return Note(f"{earlier.text}{addition}", shown | added, "digest")
 
