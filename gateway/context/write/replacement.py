@@ -20,8 +20,8 @@ from gateway.context.write.search import LineKey, Search, line_keys, positions_o
 from gateway.context.write.set_aside import digest_tokens_beside_quotes
 from gateway.wire.message import PINNED_ROLES, Message
 
-BRIEF_HEAD_TOKENS: Final = 200
-"""Tokens. A smaller digest gets the brief head: a longer frame would take more than a tenth of it."""
+LEAST_FULL_FRAME_TOKENS: Final = 200
+"""Tokens. A smaller digest gets `frames.BRIEF_DIGEST`: a longer opening line would take more than a tenth of it."""
 LEAST_ROWS_TOKENS: Final = 8
 """Tokens of the rows in the smallest digest: one identifier with its key."""
 
@@ -121,10 +121,10 @@ def _digest_note(source: Source, pool: LinePool, size: int, *, skipped: int = 0)
     lines are those in the larger pool.
     """
     count = source.counter.text
-    head = frames.HEAD if size >= BRIEF_HEAD_TOKENS else frames.BRIEF_HEAD
-    size -= frames.frame_tokens(head, count)
+    opening = frames.DIGEST if size >= LEAST_FULL_FRAME_TOKENS else frames.BRIEF_DIGEST
+    size -= frames.frame_tokens(opening, count)
     if not pool.lines or size < LEAST_ROWS_TOKENS:
-        return Note(frames.CUT)
+        return Note(frames.NOTICE)
     pinned_words = words_of_pinned(source)
 
     def choose() -> tuple[str, frozenset[int]]:
@@ -133,8 +133,8 @@ def _digest_note(source: Source, pool: LinePool, size: int, *, skipped: int = 0)
 
     text, positions = pool.choices.get_or_make(("digest", size, count, pinned_words), choose)
     if not text:
-        return Note(frames.CUT)
-    return Note(frames.framed(head, text), frozenset([position + skipped for position in positions]), "digest")
+        return Note(frames.NOTICE)
+    return Note(frames.framed(opening, text), frozenset([position + skipped for position in positions]), "digest")
 
 
 def _earlier_digest(source: Source, layout: Layout, size: int) -> _WrittenDigest | None:
@@ -152,7 +152,7 @@ def _continued_note(source: Source, earlier: _WrittenDigest, pool: LinePool, siz
     """Return a note of ``size`` tokens that begins with an earlier digest, and goes on with a digest of the messages that were folded since."""
     count, pinned_words = source.counter.text, words_of_pinned(source)
     shown = positions_of(pool, earlier.lines)
-    size -= count(earlier.text) + frames.joint_tokens(count) + frames.frame_tokens(frames.BRIEF_HEAD, count)
+    size -= count(earlier.text) + frames.joint_tokens(count) + frames.frame_tokens(frames.BRIEF_DIGEST, count)
 
     def choose() -> tuple[str, frozenset[int]]:
         chosen = digest.choose(pool, size, count, known=pinned_words, earlier=digest.Shown(shown, earlier.messages))
@@ -160,7 +160,7 @@ def _continued_note(source: Source, earlier: _WrittenDigest, pool: LinePool, siz
 
     key = ("continued digest", size, count, pinned_words, earlier.messages, shown)
     text, added = pool.choices.get_or_make(key, choose) if size >= LEAST_ROWS_TOKENS else ("", frozenset[int]())
-    addition = f"\n\n{frames.framed(frames.BRIEF_HEAD, text)}" if text else ""
+    addition = f"\n\n{frames.framed(frames.BRIEF_DIGEST, text)}" if text else ""
     return Note(f"{earlier.text}{addition}", shown | added, "digest")
 
 
