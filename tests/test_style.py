@@ -95,9 +95,9 @@ def test_a_function_returns_it_does_not_answer(path: Path) -> None:
 
 NAMED = re.compile(r"(?<!`)`([A-Za-z_]\w*(?:\.(?!py\b|txt\b)\w+)*)`(?!`)")
 """A name between single backticks. Double ones are for values."""
-OF_OTHERS = set(
-    ["StringIO", "benchmarks", "BodySendMode", "HeaderAppendAction", "OVERWRITE_IF_EXISTS_OR_ADD", "ServingStatus"]
-)
+OF_OTHERS = {
+    "StringIO", "benchmarks", "BodySendMode", "HeaderAppendAction", "OVERWRITE_IF_EXISTS_OR_ADD", "ServingStatus"
+}  # fmt: skip
 """Names of Python, of the benchmarks and of Envoy's interface."""
 
 
