@@ -397,7 +397,7 @@ def quoted(message: dict[str, str], frame: str) -> dict[str, str]:
 
 
 def noted(message: dict[str, str], frame: str) -> dict[str, str]:
-    return {**message, "content": f"{frames.framed(frames.HEAD, frame)}\n\n{message['content']}"}
+    return {**message, "content": f"{frames.framed(frames.DIGEST, frame)}\n\n{message['content']}"}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """How the source reads: constants say what they are, functions return, and the words are common ones."""
 
 import ast
+import functools
 import io
 import re
 import tokenize
@@ -31,11 +32,11 @@ def documented(path: Path) -> Iterator[tuple[ast.AST, str]]:
         body = getattr(node, "body", None)
         if not isinstance(body, list):
             continue
-        for place, statement in enumerate(body):
+        for index, statement in enumerate(body):
             if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Constant):
                 continue
             if isinstance(statement.value.value, str):
-                yield (body[place - 1] if place else node), statement.value.value
+                yield (body[index - 1] if index else node), statement.value.value
 
 
 def comments(source: str) -> dict[int, str]:
@@ -57,10 +58,10 @@ def bare_constants(source: str) -> list[str]:
     said = comments(source)
     body = ast.parse(source).body
     bare = []
-    for place, statement in enumerate(body):
+    for index, statement in enumerate(body):
         if not isinstance(statement, ast.AnnAssign) or ast.unparse(statement.annotation) != "Final":
             continue
-        after = body[place + 1] if place + 1 < len(body) else None
+        after = body[index + 1] if index + 1 < len(body) else None
         has_text = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
         has_comment = {statement.lineno - 1, statement.lineno, statement.end_lineno} & set(said)
         if is_number(statement.value) and not has_text and not has_comment:
@@ -92,6 +93,43 @@ def test_a_function_returns_it_does_not_answer(path: Path) -> None:
     assert [name for name, text in functions if re.search(r"[;,:] answers? (the|its|how|whether|with)\b", text)] == []
 
 
+NAMED = re.compile(r"(?<!`)`([A-Za-z_]\w*(?:\.(?!py\b|txt\b)\w+)*)`(?!`)")
+"""A name between single backticks. Double ones are for values."""
+OF_OTHERS = {
+    "StringIO", "benchmarks", "BodySendMode", "HeaderAppendAction", "OVERWRITE_IF_EXISTS_OR_ADD", "ServingStatus"
+}  # fmt: skip
+"""Names of Python, of the benchmarks and of Envoy's interface."""
+
+
+@functools.cache
+def names_in_code() -> frozenset[str]:
+    """Every word of the code but its docstrings and comments, and every part of a module's name."""
+    found = {part for path in SOURCES for part in path.relative_to(ROOT).with_suffix("").parts}
+    for path in SOURCES:
+        source = path.read_text(encoding="utf-8")
+        documentation = {text for _, text in documented(path)}
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            is_text = token.type == tokenize.STRING and token.string.strip('"') in documentation
+            if token.type != tokenize.COMMENT and not is_text:
+                found.update(re.findall(r"\w+", token.string))
+    return frozenset(found)
+
+
+def unknown_names(text: str) -> list[str]:
+    return [name for name in NAMED.findall(text) if not {*name.split(".")} <= names_in_code() | OF_OTHERS]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_the_names_in_docstrings_and_comments_are_in_the_code(path: Path) -> None:
+    source = path.read_text(encoding="utf-8")
+    texts = [text for _, text in documented(path)] + list(comments(source).values())
+    assert [name for text in texts for name in unknown_names(text)] == []
+
+
+def test_the_names_in_the_page_about_the_architecture_are_in_the_code() -> None:
+    assert unknown_names((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")) == []
+
+
 PACKAGES = [path for path in SOURCES if path.name == "__init__.py" and path.parent.name != "turnfold"]
 
 
@@ -103,6 +141,12 @@ def test_the_docstring_of_a_package_names_each_of_its_modules(path: Path) -> Non
     }
     missing = {name for name in modules if not name.startswith("__") and f"`{name}`" not in docstring}
     assert missing == set()
+
+
+def test_the_check_finds_a_name_that_is_gone() -> None:
+    assert unknown_names("`LinePool.lines` is there, and ``any`` value; `LinePool.former_name` is not.") == [
+        "LinePool.former_name"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -142,8 +142,8 @@ def _window(kwargs: Mapping[str, Any], model: str) -> int | None:
     stated = info.get("max_input_tokens") if isinstance(info, Mapping) else None
     if isinstance(stated, int) and not isinstance(stated, bool) and stated > 0:
         return stated
-    facts = catalogue.load().find(model)
-    return facts.context_window if facts else None
+    catalogued = catalogue.load().find(model)
+    return catalogued.context_window if catalogued else None
 
 
 hook: Final = TurnfoldHook()

@@ -8,7 +8,7 @@ from gateway.context.life.task import MeasuredModel, Measurement, Task, reserve_
 from gateway.wire.format import Conversation
 
 if TYPE_CHECKING:
-    from gateway.config.catalogue import ModelFacts
+    from gateway.config.catalogue import CatalogueEntry
 
 
 def task_of(
@@ -23,20 +23,20 @@ def task_of(
     """Count a request and return what it must fit. Raises ValueError when no window is known, or no such tokenizer."""
     if tokenizer != "auto" and tokenizer not in families.names():
         raise ValueError(f'no tokenizer "{tokenizer}"; expected "auto", or one of {", ".join(families.names())}')
-    facts = _facts_of(model) if window is None or tokenizer == "auto" else None
+    catalogued = _catalogued(model) if window is None or tokenizer == "auto" else None
     if window is None:
-        if facts is None:
+        if catalogued is None:
             raise ValueError(f"no context window is known for the model {model!r}: pass window=, in tokens")
-        window = facts.context_window
-    family = tokenizer if tokenizer != "auto" else facts.family if facts else "unknown"
-    images = facts.images if facts else ""
+        window = catalogued.context_window
+    family = tokenizer if tokenizer != "auto" else catalogued.family if catalogued else "unknown"
+    images = catalogued.images if catalogued else ""
     counted = tokens.count_request(conversation, family, images)
     reserve = reserve_for(
         conversation,
         window,
         configured=output_reserve,
         largest=None,
-        counted=facts is None or facts.counts_output or conversation.format.name != "messages",
+        counted=catalogued is None or catalogued.counts_output or conversation.format.name != "messages",
     )
     measured_model = MeasuredModel(
         conversation.model or model,
@@ -45,13 +45,13 @@ def task_of(
         family,
         images,
         counted.error,
-        facts is not None and facts.binds_thinking,
+        catalogued is not None and catalogued.binds_thinking,
     )
     count = Measurement(counted, counted, counted.fixed, counted.has_upper_bounds)
     return task_from(conversation, count, measured_model, reserve, policy)
 
 
-def _facts_of(model: str) -> "ModelFacts | None":
+def _catalogued(model: str) -> "CatalogueEntry | None":
     """Return the catalogue's entry of a model; None without one, or without a model."""
     if not model:
         return None

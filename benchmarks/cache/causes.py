@@ -68,7 +68,7 @@ def pieces(message: Message) -> list[Piece]:
 def _kind(text: str) -> str:
     if frames.is_quotes(text):
         return "quotes"
-    return "note" if text == frames.CUT or frames.is_frame(text) else "said"
+    return "note" if text == frames.NOTICE or frames.is_frame(text) else "said"
 
 
 def _of_request(

@@ -23,7 +23,7 @@ from gateway.context.read.as_said import as_said, said_in
 from gateway.context.read.line import MessageLines
 from gateway.context.read.spoken import spoken
 from gateway.context.weigh.line_pool import LinePool
-from gateway.context.write.asked import LEAST_ASKING, LIKELY_ASKING, SURE_ASKING
+from gateway.context.write.current_question import LEAST_ASKING, LIKELY_ASKING, SURE_ASKING
 from gateway.wire.message import Message
 
 FITTED_ON: Final = (

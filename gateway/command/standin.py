@@ -30,7 +30,7 @@ async def _serve(port: int, window: int) -> None:
     stop = process.stop_event()
     standin = StandIn(window=window, reply=ANSWER)
     await standin.start(port)
-    told = asyncio.create_task(_tell(standin))  # noqa: TID251  # cancelled below
+    told = asyncio.create_task(tell(standin))  # noqa: TID251  # cancelled below
     try:
         click.echo(_opening(standin.base_url, window))
         await stop.wait()
@@ -47,7 +47,7 @@ def _opening(base_url: str, window: int) -> str:
     )
 
 
-async def _tell(standin: StandIn) -> None:
+async def tell(standin: StandIn) -> None:
     """Print one line for each request when its answer has ended, and keep none of them."""
     async with asyncio.TaskGroup() as waiting:
         while True:

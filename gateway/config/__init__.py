@@ -2,8 +2,8 @@
 
 - `schema`: every setting, once. `sections`: the same by section, with readers and defaults.
 - `settings`: all settings, and the route of each model. `values`: their parts. `names`: names and patterns of models.
-- `loading`: from the file to the settings, or to a list of its problems. It uses `document` (YAML with lines), `kinds` and `readers` (one
-  value).
+- `loading`: from the file to the settings, or to a list of its problems. It uses `document` (YAML with lines), `kinds`, `readers` and `locations`
+  (one value), and `conflicts` between values.
 - `catalogue`: what is known of models without configuration.
 - `exposure`: configurations that are dangerous. `report`: what `turnfold check` says.
 - `reload`: read the file again when it changes.
@@ -13,8 +13,8 @@
 from gateway.config.document import WrongValue
 from gateway.config.exposure import address_of, dangers, is_loopback
 from gateway.config.loading import Copy, SettingsError, copy_of, key_file, load, load_copy, losses, parse, parts_to_keep
+from gateway.config.locations import checked_url
 from gateway.config.names import is_pattern
-from gateway.config.readers import checked_url
 from gateway.config.settings import Route, Settings
 from gateway.config.values import (
     Admin,

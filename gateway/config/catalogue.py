@@ -14,8 +14,8 @@ KEPT_NAMES: Final = 4096
 """Cached lookups. Bounded because clients may send any name."""
 
 
-class ModelFacts(msgspec.Struct, frozen=True):
-    """Facts about one model, with their source. All sizes are tokens."""
+class CatalogueEntry(msgspec.Struct, frozen=True):
+    """A model of the catalogue, with the source of its values. All sizes are tokens."""
 
     name: str
     """The entry that matched, which may be a glob."""
@@ -45,24 +45,24 @@ class ModelFacts(msgspec.Struct, frozen=True):
 class Catalogue(msgspec.Struct, frozen=True, dict=True):  # cached properties need a dict
     """Known models by name; a name may be a glob."""
 
-    models: Mapping[str, ModelFacts]
+    models: Mapping[str, CatalogueEntry]
     prices: Mapping[str, float] = {}
     """List prices: US dollars for a million prompt tokens that no cache holds."""
 
     @cached_property
-    def found(self) -> dict[str, ModelFacts | None]:
+    def found(self) -> dict[str, CatalogueEntry | None]:
         """The models found so far, by the name in a request."""
         return {}
 
-    def find(self, model: str) -> ModelFacts | None:
+    def find(self, model: str) -> CatalogueEntry | None:
         """Find a model by the name in a request, then by the name without vendors' additions."""
         if model in self.found:
             return self.found[model]
-        facts = next((known for name in spellings(model) if (known := _match(self.models, name)) is not None), None)
+        entry = next((known for name in spellings(model) if (known := _match(self.models, name)) is not None), None)
         if len(self.found) >= KEPT_NAMES:
             self.found.clear()
-        self.found[model] = facts
-        return facts
+        self.found[model] = entry
+        return entry
 
     def price(self, model: str) -> float | None:
         """Find the list price of a model's prompt tokens; None where none is known."""
@@ -161,4 +161,4 @@ def parse(text: str) -> Catalogue:
     document: dict[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     models = document["models"]
     prices = {name.lower(): float(price) for name, price in document.get("prices", {}).items()}
-    return Catalogue({name.lower(): ModelFacts(name=name, **row) for name, row in models.items()}, prices)
+    return Catalogue({name.lower(): CatalogueEntry(name=name, **row) for name, row in models.items()}, prices)

@@ -70,7 +70,7 @@ def _without_password(written: str) -> str:
 
 
 class Node(msgspec.Struct, frozen=True):
-    """A value of the document and its place. Children are built on demand, so a document that refers to itself does no
+    """A value of the document and its path. Children are built on demand, so a document that refers to itself does no
     harm."""
 
     raw: yaml.Node

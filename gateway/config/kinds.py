@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from gateway.config import locations
 from gateway.config import readers as read
 from gateway.config.readers import Reader
 
@@ -63,7 +64,7 @@ def choices(*words: str) -> Kind:
 
 def url(*schemes: str) -> Kind:
     """Make the kind of URLs with one of the schemes."""
-    return single(read.url(*schemes), {"type": "string", "pattern": f"^({'|'.join(schemes)})://"}, plain)
+    return single(locations.url(*schemes), {"type": "string", "pattern": f"^({'|'.join(schemes)})://"}, plain)
 
 
 def mapping(each: Kind, *, secret: bool = False) -> Kind:
@@ -148,14 +149,14 @@ NAMES: Final = Kind(
     {"anyOf": [{"type": "array", "items": {"type": ["string", "number"]}}, {"type": ["string", "null"]}]},
     write_list,
 )
-HOSTS: Final = Kind(read.list_of(read.host), NAMES.schema, write_list)
-ORIGINS: Final = Kind(read.list_of(read.origin), NAMES.schema, write_list)
+HOSTS: Final = Kind(read.list_of(locations.host), NAMES.schema, write_list)
+ORIGINS: Final = Kind(read.list_of(locations.origin), NAMES.schema, write_list)
 NETWORKS: Final = Kind(
-    read.list_of(read.network),
+    read.list_of(locations.network),
     {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": ["string", "null"]}]},
     write_list,
 )
-BASE_PATH: Final = single(read.base_path, {"type": "string", "pattern": r"^(/[A-Za-z0-9._~-]+)*/?$"}, plain)
+BASE_PATH: Final = single(locations.base_path, {"type": "string", "pattern": r"^(/[A-Za-z0-9._~-]+)*/?$"}, plain)
 STORE_URL: Final = single(
-    read.store_url, {"type": "string", "pattern": "^(memory|sqlite|rediss?|valkeys?|unix)://"}, plain
+    locations.store_url, {"type": "string", "pattern": "^(memory|sqlite|rediss?|valkeys?|unix)://"}, plain
 )

@@ -98,8 +98,8 @@ def window_of(route: Route, settings: Settings, catalogue: Catalogue) -> tuple[i
         return route.window, "this file"
     if is_pattern(route.name):
         return None, "each model's own"
-    if (facts := catalogue.find(route.name)) is not None:
-        return facts.context_window, "the catalogue"
+    if (catalogued := catalogue.find(route.name)) is not None:
+        return catalogued.context_window, "the catalogue"
     return settings.default_window, "defaults, until the upstream tells"
 
 

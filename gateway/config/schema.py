@@ -1,4 +1,4 @@
-"""Every setting of the configuration file, once: its place, kind, default and meaning.
+"""Every setting of the configuration file, once: its path, kind, default and meaning.
 
 The reader, `config/turnfold.yaml`, the tables of `docs/configuration.md` and the JSON Schema of `turnfold schema` are
 generated from this table. To add a setting, add a row here and an attribute with its default to `values.py`, use the
@@ -50,7 +50,7 @@ class Setting(msgspec.Struct, frozen=True):
     """One key of the file."""
 
     path: str
-    """Its place in the file. ``*`` is a name that the operator chooses: ``models.*.name``."""
+    """Its path in the file. ``*`` is a name that the operator chooses: ``models.*.name``."""
     kind: Kind
     help: str
     """One line, for the table and for the comment in the YAML file."""

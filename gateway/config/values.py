@@ -6,8 +6,8 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec.structs import replace
 
+from gateway.config.locations import Network
 from gateway.config.names import matches
-from gateway.config.readers import Network
 from gateway.context.cut.policy import Policy
 
 Mode = Literal["enforce", "observe", "off"]

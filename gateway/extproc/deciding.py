@@ -81,7 +81,7 @@ async def _start(served: EnvoyRequest) -> State:
 async def _make_smaller_attempt(served: EnvoyRequest, state: Refused) -> Event:
     """Make a smaller attempt after a refusal that an earlier attempt has learned from."""
     return AttemptMade(
-        await served.gateway.pool.run(state.make_smaller_attempt, size_bytes=len(served.conversation.raw))
+        await served.gateway.threads.run(state.make_smaller_attempt, size_bytes=len(served.conversation.raw))
     )
 
 

@@ -135,7 +135,7 @@ class EnvoyAttempt:
         self.state = await decide(self.served, self.carried.refusals)
         self.times.decided = time.perf_counter()
         if isinstance(self.state, TooLarge):
-            refusal = await self.gateway.pool.run(self.state.write_refusal, size_bytes=len(body))
+            refusal = await self.gateway.threads.run(self.state.write_refusal, size_bytes=len(body))
             headers = outcome.headers(outcome.of(self.state), self.served.request_id)
             self._record(Delivery(400, "context_length_exceeded"))
             return replies.answer(400, headers, refusal)
@@ -162,7 +162,7 @@ class EnvoyAttempt:
             return found
 
         try:
-            return await gateway.pool.run(parsed, size_bytes=len(body) // READS_FASTER)
+            return await gateway.threads.run(parsed, size_bytes=len(body) // READS_FASTER)
         except ClientError:
             return None  # too complex to look into: the upstream judges it
 

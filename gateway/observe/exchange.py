@@ -181,12 +181,12 @@ class Exchange(msgspec.Struct):
         cls, request_id: str, why: Why, status: int, *, error: str = "", usage: Usage | None = None, **known: Any
     ) -> "Exchange":
         """Return the record of a request without a decision: passed through, or refused before anything was sent. ``usage`` is its bill."""
-        facts: dict[str, Any] = {
+        given: dict[str, Any] = {
             "upstream": "", "model": "", "entry": "", "stream": False, "window": 0, "tokens_before": None,
             "tokens_after": None, "basis": "", "attempts": 0, **known,
         }  # fmt: skip
         found = cls(
-            request_id=request_id, why=why, action="error" if error else "none", status=status, error=error, **facts
+            request_id=request_id, why=why, action="error" if error else "none", status=status, error=error, **given
         )
         if usage is not None:
             found.set_bill(usage)

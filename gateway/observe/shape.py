@@ -5,15 +5,17 @@ A stored record is read as a plain mapping. No record has the text of a message.
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import asdict
 
 from gateway.observe.exchange import Exchange
-from gateway.observe.storable import storable
 
 RecordJson = Mapping[str, Any]
 """One record in its JSON form."""
+LARGEST: Final = 10**12
+"""The largest number that a record has; larger ones are recorded as this one. JSON is written with 64 bits, and sums over all records must
+fit into these, too. Chosen: more tokens or bytes than a request can have."""
 
 
 def json_of(exchange: Exchange) -> dict[str, Any]:
@@ -27,7 +29,18 @@ def json_of(exchange: Exchange) -> dict[str, Any]:
     found["calls"] = [asdict(call) for call in exchange.calls]
     found["lost"] = exchange.lost._asdict()
     found["parts"] = exchange.parts._asdict() if exchange.parts is not None else None
-    return {name: storable(value) for name, value in found.items()}
+    return {name: _storable(value) for name, value in found.items()}
+
+
+def _storable(value: Any) -> Any:
+    """Return a value that JSON and stores can hold, whatever clients and upstreams sent: with its numbers within `LARGEST`, and with `?` for characters that UTF-8 cannot encode."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    if type(value) is int:
+        return min(max(value, -LARGEST), LARGEST)
+    if isinstance(value, Mapping):
+        return {name: _storable(each) for name, each in value.items()}
+    return [_storable(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def iso(seconds: float) -> str:

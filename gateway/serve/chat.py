@@ -40,7 +40,7 @@ from gateway.serve.request.outcome import Delivery, Times
 from gateway.serve.request.places import find_places
 from gateway.serve.request.sending import send
 from gateway.serve.request.served import ServedRequest, close_all, close_others, served_request
-from gateway.state.pool import LARGE
+from gateway.state.threads import LARGE
 from gateway.wire.format import Conversation, Format
 
 WORK: Final[Mapping[type[Any], Callable[[ServedRequest, Any], Awaitable[Event]]]] = MappingProxyType(
@@ -78,7 +78,7 @@ async def _drive(served: ServedRequest, received: Received, times: Times) -> web
         is_slow = _advances_slowly(served, received.life.conversation)
         while (work := WORK.get(type(state))) is not None:
             event = await work(served, state)
-            state = await _advance_in_pool(served, state, event) if is_slow else _advance(served, state, event)
+            state = await _advance_in_thread(served, state, event) if is_slow else _advance(served, state, event)
             close_others(served, state)
             if not times.decided and type(state) is Ready:
                 times.decided = time.perf_counter()
@@ -109,9 +109,9 @@ def _advances_slowly(served: ServedRequest, conversation: Conversation) -> bool:
     return len(conversation.raw) >= LARGE and served.route.name != conversation.model
 
 
-async def _advance_in_pool(served: ServedRequest, state: State, event: Event) -> State:
+async def _advance_in_thread(served: ServedRequest, state: State, event: Event) -> State:
     size_bytes = len(state.life.conversation.raw)
-    return await served.gateway.pool.run(partial(_advance, served, state, event), size_bytes=size_bytes)
+    return await served.gateway.threads.run(partial(_advance, served, state, event), size_bytes=size_bytes)
 
 
 def _advance(served: ServedRequest, state: State, event: Event) -> State:

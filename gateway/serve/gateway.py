@@ -22,7 +22,6 @@ from gateway.state.forgetting import EVERY_CALLER, Forgotten, Watch
 from gateway.state.garbage import Sweeper
 from gateway.state.known_ids import KnownIds
 from gateway.state.learning import Learning
-from gateway.state.pool import Pool
 from gateway.state.rates import Rates, tokens_of
 from gateway.state.records.base import Bounds, RecordLog
 from gateway.state.records.keeper import Records
@@ -31,6 +30,7 @@ from gateway.state.store.base import Store
 from gateway.state.store.reason import reason_of
 from gateway.state.summariser import Summariser
 from gateway.state.tasks import Tasks, where
+from gateway.state.threads import WorkThreads
 from gateway.upstream.balance import Balance
 from gateway.upstream.client import Client, Target, target
 from gateway.wire.memory import Memory
@@ -109,10 +109,10 @@ class Gateway:
         self.catalogue = catalogue.load()
         self.store = store
         self.tasks = Tasks()
-        self.pool = Pool()
+        self.threads = WorkThreads()
         self.memory = Memory(settings.server.memory)
-        self.sweeper = Sweeper(self.pool, lambda: self.admission.requests, lambda: self.admission.begun)
-        self.admission = Admission(self.pool)
+        self.sweeper = Sweeper(self.threads, lambda: self.admission.requests, lambda: self.admission.begun)
+        self.admission = Admission(self.threads)
         self.uploads = Uploads()
         self.tracing = _tracing(settings.observe.traces)
         self.client = Client() if self.tracing is None else _traced(self.tracing)
@@ -224,7 +224,7 @@ class Gateway:
         self.sweeper.close()
         await self.tasks.close()
         await self.records.close()
-        await self.pool.close()
+        await self.threads.close()
         await self.client.close()
         await self.store.close()
         if self.tracing is not None:

@@ -71,7 +71,7 @@ async def check_other_models(gateway: Gateway, request: web.BaseRequest, body: b
     """Refuse a JSON body, decompressed, that names models beside its own which the request's key does not allow. Raises ClientError."""
     if not is_restricted(request):
         return
-    check_models(request, await gateway.pool.run(lambda: other_models(body), size_bytes=len(body) // READS_FASTER))
+    check_models(request, await gateway.threads.run(lambda: other_models(body), size_bytes=len(body) // READS_FASTER))
 
 
 async def check_conversation(gateway: Gateway, request: web.BaseRequest, conversation: Conversation) -> None:

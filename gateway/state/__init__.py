@@ -13,7 +13,7 @@ What is kept of requests:
 
 How work is done beside the event loop:
 
-- `pool`: threads for work that takes long.
+- `threads`: two threads for work that takes long.
 - `tasks`: background tasks.
 - `freeing`, `garbage`: free memory without delaying requests. `newest`: memories of bounded size.
 """

@@ -126,12 +126,12 @@ _SIGN: Final = values.text(SIGN_CHARS)
 _NAME: Final = values.text(NAME_CHARS)
 
 
-def _optional(check: values.Check) -> values.Check:
-    return lambda value: value is None or check(value)
+def _optional_tokens(value: object) -> bool:
+    return value is None or _TOKENS(value)
 
 
 _STATED: Final = values.fields(
-    tokens=_WINDOW, prompt=_optional(_TOKENS), counted=_TOKENS, sign=_SIGN, conversation=_SIGN, refusals=values.whole(1, 10**9),
+    tokens=_WINDOW, prompt=_optional_tokens, counted=_TOKENS, sign=_SIGN, conversation=_SIGN, refusals=values.whole(1, 10**9),
     since=_TIME, until=_TIME,
 )  # fmt: skip
 
@@ -220,7 +220,7 @@ def read_smaller(stored: bytes) -> SmallerSize | None:
         tokens=values.whole(1, LARGEST_TOKENS),
         kind=lambda kind: kind in ("stated", "guessed"),
         sign=_SIGN,
-        billed=_optional(_TOKENS),
+        billed=_optional_tokens,
         counted=_TOKENS,
         since=_TIME,
         until=_TIME,

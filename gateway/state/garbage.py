@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Final
 
-from gateway.state.pool import Pool
+from gateway.state.threads import WorkThreads
 
 CHECK_S: Final = 0.1
 """Seconds between two checks whether a collection is due. A thousand requests at once are the work of ten checks."""
@@ -25,7 +25,7 @@ GIVE_BACK_S: Final = 1.0
 ENOUGH_NEW_OBJECTS: Final = 20_000
 """New objects after which a collection is due: about a thousand closed connections."""
 ENOUGH_WORK: Final = 200
-"""Requests plus jobs of the pool since the last collection, after which one is due while no large body is at work. Python's count of new
+"""Requests plus jobs of the threads since the last collection, after which one is due while no large body is at work. Python's count of new
 objects is not enough: it subtracts freed objects. When a thousand streams end while others begin, the count stays near zero, yet
 150,000 objects are to be visited, which took 0.12 s; for a fifth of them 0.02 s (measured)."""
 LATEST_S: Final = 60.0
@@ -61,14 +61,14 @@ class Sweeper:
 
     def __init__(
         self,
-        pool: Pool,
+        threads: WorkThreads,
         under_way: Callable[[], int] = lambda: 0,
         begun: Callable[[], int] = lambda: 0,
         give_back: Callable[[], object] | None = None,
     ) -> None:
         """``under_way`` returns how many requests are under way, ``begun`` how many began since the start. ``give_back`` gives free
         memory to the system; the default is that of `trimmer`."""
-        self._pool = pool
+        self._threads = threads
         self._under_way = under_way
         self._begun = begun
         self._give_back = give_back
@@ -78,11 +78,11 @@ class Sweeper:
         self._last_full = 0.0
         self._last_busy = 0.0
         self._jobs_seen = 0
-        """The pool's number of jobs at the last check whether memory can be given back."""
+        """The threads' number of jobs at the last check whether memory can be given back."""
         self._checked_memory = 0.0
         """When that check was."""
         self._jobs_given_back = -1
-        """The pool's number of jobs when memory was last given back; -1 before what the start has left is given back."""
+        """The threads' number of jobs when memory was last given back; -1 before what the start has left is given back."""
         self._work_at_last = 0
         """`_work` at the last collection."""
 
@@ -103,7 +103,9 @@ class Sweeper:
             self._last_busy = now
         much = self._work() - self._work_at_last >= ENOUGH_WORK and _no_large_body()
         late = now - self._last >= LATEST_S
-        if not (much or late) and (self._pool.waiting or self._pool.is_freeing or _new_objects() < ENOUGH_NEW_OBJECTS):
+        if not (much or late) and (
+            self._threads.waiting or self._threads.is_freeing or _new_objects() < ENOUGH_NEW_OBJECTS
+        ):
             return False
         if now - max(self._last_full, self._last_busy) >= FULL_AFTER_S or now - self._last_full >= FULL_LATEST_S:
             gc.collect()
@@ -115,11 +117,11 @@ class Sweeper:
         return True
 
     def _work(self) -> int:
-        """Return the requests begun and the jobs of the pool since the start."""
-        return self._begun() + self._pool.jobs
+        """Return the requests begun and the jobs of the threads since the start."""
+        return self._begun() + self._threads.jobs
 
     def _give_back_if_quiet(self) -> None:
-        quiet, self._jobs_seen = self._jobs_seen == self._pool.jobs and not self._pool.waiting, self._pool.jobs
+        quiet, self._jobs_seen = self._jobs_seen == self._threads.jobs and not self._threads.waiting, self._threads.jobs
         if quiet and self._jobs_given_back != self._jobs_seen:
             self._jobs_given_back = self._jobs_seen
             (self._give_back or trimmer())()

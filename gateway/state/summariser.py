@@ -92,8 +92,28 @@ class SummaryJob(msgspec.Struct, frozen=True):
     """
 
 
+class Plan(msgspec.Struct, frozen=True):
+    """The calls that make a summary: one per piece, each continuing the one before."""
+
+    goal: SummaryGoal
+    pieces: list[str]
+    earlier: str
+    size: int
+    """The wanted length of the summary, in tokens."""
+    cost: int
+    """Approximate tokens of all calls together."""
+
+
+class Written(NamedTuple):
+    """A summary, or the reason why there is none."""
+
+    text: str = ""
+    problem: str = ""
+
+
 class Summariser:
-    """The summaries of one process: read from memory or the store, and made in the background."""
+    """The summaries of one process: read from memory or the store, and made in the background. ``observed`` is called with the outcome of
+    each, and with the tokens of its calls."""
 
     def __init__(
         self,
@@ -184,7 +204,7 @@ class Summariser:
             finally:
                 await self._store.release(key)
 
-    async def _make_claimed(self, job: SummaryJob, ask: AskModel, key: str, plan: "Plan") -> None:
+    async def _make_claimed(self, job: SummaryJob, ask: AskModel, key: str, plan: Plan) -> None:
         """Make and store the summary; only this process holds the claim."""
         if await self._store.get(KIND, key) is not None:
             return  # another replica finished between our check and our claim
@@ -201,7 +221,7 @@ class Summariser:
         elif self._forgotten == forgotten:  # else something was deleted meanwhile, on which the summary may depend
             await self._put(job, key, plan, written.text)
 
-    async def _write(self, job: SummaryJob, ask: AskModel, plan: "Plan", account: Account) -> "Written":
+    async def _write(self, job: SummaryJob, ask: AskModel, plan: Plan, account: Account) -> Written:
         """Ask the model to write the summary piece by piece, and check the result."""
         text = plan.earlier
         for piece in plan.pieces:
@@ -216,7 +236,7 @@ class Summariser:
         judged = await asyncio.to_thread(_judge, job, plan, text)
         return Written(judged.text, judged.reason)
 
-    async def _put(self, job: SummaryJob, key: str, plan: "Plan", text: str) -> None:
+    async def _put(self, job: SummaryJob, key: str, plan: Plan, text: str) -> None:
         """Store a summary, and use it if the store has kept it."""
         value = pack(VERSION, text=text)
         await self._store.put(KIND, key, value, ttl_s=self._ttl_s, scope=job.scope)
@@ -255,25 +275,6 @@ class Summariser:
     def _remember(self, key: str, text: str) -> None:
         if text:
             keep_newest(self._cached, key, (text, self._clock() + CACHED_S), MOST_CACHED)
-
-
-class Written(NamedTuple):
-    """A summary, or the reason why there is none."""
-
-    text: str = ""
-    problem: str = ""
-
-
-class Plan(msgspec.Struct, frozen=True):
-    """The calls that make a summary: one per piece, each continuing the one before."""
-
-    goal: SummaryGoal
-    pieces: list[str]
-    earlier: str
-    size: int
-    """The wanted length of the summary, in tokens."""
-    cost: int
-    """Approximate tokens of all calls together."""
 
 
 def _plan(job: SummaryJob, goal: SummaryGoal, earlier: Summary | None) -> Plan | None:

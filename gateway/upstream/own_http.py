@@ -23,8 +23,8 @@ IDLE_S: Final = 60.0
 SWEEP_S: Final = 10.0
 """Interval between two sweeps for connections that were idle for long."""
 
-PoolKey = tuple[str, str, int, Tls]
-"""Connections with the same key are interchangeable: scheme, host, port, and how TLS is done."""
+Destination = tuple[str, str, int, Tls]
+"""Scheme, host, port, and how TLS is done. Connections to the same destination are interchangeable."""
 
 
 class OwnHttp:
@@ -32,8 +32,8 @@ class OwnHttp:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._idle: dict[PoolKey, list[UpstreamConnection]] = {}
-        self._busy: dict[UpstreamConnection, PoolKey] = {}
+        self._idle: dict[Destination, list[UpstreamConnection]] = {}
+        self._busy: dict[UpstreamConnection, Destination] = {}
         self._dial = Dial()
         self._patience = Patience(self._busy.keys())
         self._sweep: asyncio.TimerHandle | None = None
@@ -51,11 +51,11 @@ class OwnHttp:
         """Send one request and wait for the head of its answer. ``limits.sock_read`` bounds silence before and within it."""
         head = head_of(method, url, headers, body)
         chunked = hdrs.TRANSFER_ENCODING in headers
-        key = (url.scheme, url.host or "", url.port or 0, tls)
+        destination = (url.scheme, url.host or "", url.port or 0, tls)
         repeatable = method in IDEMPOTENT and (body is None or isinstance(body, bytes))
         while True:
-            connection = self._take_idle(key) or await self._open(key, limits.sock_connect)
-            self._busy[connection] = key
+            connection = self._take_idle(destination) or await self._open(destination, limits.sock_connect)
+            self._busy[connection] = destination
             connection.patience_s = limits.sock_read
             if limits.sock_read is not None:
                 self._patience.watch(limits.sock_read)
@@ -69,31 +69,31 @@ class OwnHttp:
                 connection.close()
                 raise
 
-    def _take_idle(self, key: PoolKey) -> UpstreamConnection | None:
+    def _take_idle(self, destination: Destination) -> UpstreamConnection | None:
         """Return the idle connection that was used last; None without one. A connection with unread input is closed: the
         bytes would be taken for the answer to this request, or the stream has ended and the request would be lost."""
-        pool = self._idle.get(key)
-        while pool:
-            connection = pool.pop()
+        idle = self._idle.get(destination)
+        while idle:
+            connection = idle.pop()
             if connection.keeps_alive and connection.is_quiet():
                 return connection
             connection.close()
         return None
 
-    async def _open(self, key: PoolKey, limit_s: float | None) -> UpstreamConnection:
-        scheme, host, port, tls = key
+    async def _open(self, destination: Destination, limit_s: float | None) -> UpstreamConnection:
+        scheme, host, port, tls = destination
         context = context_of(tls) if scheme == "https" else None
         return await self._dial.open(
             partial(UpstreamConnection, self._loop, self._take_back), (host, port), context, limit_s
         )
 
     def _take_back(self, connection: UpstreamConnection) -> None:
-        """Take a connection back into the pool after its answer; also called when it ends."""
-        key = self._busy.pop(connection, None)
-        if key is None or not connection.keeps_alive:
+        """Take a connection back among the idle ones after its answer; also called when it ends."""
+        destination = self._busy.pop(connection, None)
+        if destination is None or not connection.keeps_alive:
             return
         connection.idle_since = self._loop.time()
-        self._idle.setdefault(key, []).append(connection)
+        self._idle.setdefault(destination, []).append(connection)
         if self._sweep is None:
             self._sweep = self._loop.call_later(SWEEP_S, self._sweep_idle)
 
@@ -103,14 +103,14 @@ class OwnHttp:
 
     def close_idle(self, now: float) -> None:
         """Close the connections that have been idle for long at the time ``now``, and drop those that have ended."""
-        for key, pool in list(self._idle.items()):
-            kept = [each for each in pool if each.keeps_alive and now - each.idle_since < IDLE_S]
-            for connection in set(pool).difference(kept):
+        for destination, idle in list(self._idle.items()):
+            kept = [each for each in idle if each.keeps_alive and now - each.idle_since < IDLE_S]
+            for connection in set(idle).difference(kept):
                 connection.close()
             if kept:
-                self._idle[key] = kept
+                self._idle[destination] = kept
             else:
-                del self._idle[key]
+                del self._idle[destination]
 
     async def close(self) -> None:
         """Close every connection."""
@@ -118,6 +118,6 @@ class OwnHttp:
         if self._sweep is not None:
             self._sweep.cancel()
             self._sweep = None
-        for connection in [*self._busy, *(each for pool in self._idle.values() for each in pool)]:
+        for connection in [*self._busy, *(each for idle in self._idle.values() for each in idle)]:
             connection.close()
         self._idle.clear()

@@ -3,7 +3,7 @@
 What the core sees:
 
 - `format`: what every format offers. `formats`: the known ones by their paths.
-- `message`: the shape of a message. `facts`: what was found out about it. `memory`: the cache of messages and facts, within one budget.
+- `message`: the shape of a message. `derived`: the values derived from it. `memory`: the cache of messages and derived values, within one budget.
 
 One format each:
 

@@ -13,7 +13,7 @@ import msgspec
 import orjson
 
 from gateway.wire import interned, raw_json, surrogates
-from gateway.wire.facts import Interned
+from gateway.wire.derived import Interned
 from gateway.wire.format import Edits, Format, ServerIds
 from gateway.wire.memory import Memory
 from gateway.wire.message import Message, dumps, opening_of

@@ -1,7 +1,7 @@
 """Interned messages: a message that was seen before is not parsed again.
 
 A client sends its whole conversation with every request. A message is found again by its bytes. It is then the same object as
-in the request before, so its ``facts`` are known.
+in the request before, with its ``derived`` values.
 """
 
 from typing import Any, Final

@@ -9,7 +9,7 @@ _SPACE: Final = " \t\r\n"
 
 
 class Member(NamedTuple):
-    """A member of an object; its value stands between two places of the text, in characters."""
+    """A member of an object; its value stands between two positions of the text, in characters."""
 
     name: str
     value: Any
@@ -37,7 +37,7 @@ def members_of(text: str) -> Iterator[Member]:
 
 
 def _expected(text: str, position: int, sign: str) -> int:
-    """Return the place behind a sign and the space around it."""
+    """Return the position behind a sign and the space around it."""
     position = _past_space(text, position)
     if text[position : position + 1] != sign:
         raise ValueError("the body is not a JSON object")

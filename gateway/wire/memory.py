@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 from weakref import ref
 
 from gateway.wire import piecewise
-from gateway.wire.facts import Interned, Remembered, message_size
+from gateway.wire.derived import Interned, Remembered, message_size
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -24,8 +24,8 @@ LONGEST_SHARE: Final = 1 / 8
 """Share of the budget. A larger message, which contains an image or a file, is not stored: it would push out all others."""
 
 
-class Derived(Remembered):
-    """A value derived from several messages."""
+class StoredValue(Remembered):
+    """A value that is stored under a key: it is derived from several messages."""
 
     __slots__ = ("value",)
 
@@ -43,7 +43,7 @@ class Memory:
         self.budget = budget
         self.size = 0
         """Estimated bytes in use."""
-        self._entries: OrderedDict[Hashable, Interned | Derived] = OrderedDict()
+        self._entries: OrderedDict[Hashable, Interned | StoredValue] = OrderedDict()
         self._parts: dict[object, Any] = {}
         self._numbers = count(1)
 
@@ -54,7 +54,7 @@ class Memory:
         for raw in rows:
             # What came after a message the last time mostly comes again. Comparing its bytes costs a tenth of hashing them.
             guess = before.following() if before is not None and before.following is not None else None
-            if guess is not None and guess.raw == raw and guess.facts.on_growth is not None:
+            if guess is not None and guess.raw == raw and guess.derived.on_growth is not None:
                 self._touch(guess.raw)
                 before = guess
                 found.append(guess)
@@ -82,7 +82,7 @@ class Memory:
         if size > self.budget * LONGEST_SHARE:
             return value
         message = Interned(value, size, raw, next(self._numbers))
-        self._add(raw, message, message.facts)
+        self._add(raw, message, message.derived)
         return message
 
     def get(self, key: Hashable) -> Any:
@@ -91,11 +91,11 @@ class Memory:
         if found is None:
             return None
         self._touch(key)
-        return found.value if isinstance(found, Derived) else None
+        return found.value if isinstance(found, StoredValue) else None
 
     def put(self, key: Hashable, value: T, size: int) -> tuple[T, Remembered]:
         """Store a value that is not None, and return it with its entry, whose ``grow`` counts later growth."""
-        entry = Derived(value, size)
+        entry = StoredValue(value, size)
         self._add(key, entry, entry)
         return value, entry
 
@@ -122,7 +122,7 @@ class Memory:
             self._forget_oldest()
         self.size = 0
 
-    def _add(self, key: Hashable, value: Interned | Derived, entry: Remembered) -> None:
+    def _add(self, key: Hashable, value: Interned | StoredValue, entry: Remembered) -> None:
         before = self._entries.pop(key, None)
         if before is not None:
             self._release(before)
@@ -143,12 +143,12 @@ class Memory:
             return
         self._release(oldest)
 
-    def _release(self, value: Interned | Derived) -> None:
+    def _release(self, value: Interned | StoredValue) -> None:
         # These values refer back to the entry: without this, it would live until Python collects cycles.
         if isinstance(value, Interned):
-            entry: Remembered = value.facts
-            value.facts.shrunk = {}
-            value.facts.view = None
+            entry: Remembered = value.derived
+            value.derived.shrunk = {}
+            value.derived.view = None
         else:
             entry = value
             value.value = None

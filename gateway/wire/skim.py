@@ -16,7 +16,7 @@ import msgspec
 import orjson
 
 from gateway.wire import piecewise, surrogates
-from gateway.wire.facts import held_bytes
+from gateway.wire.derived import held_bytes
 from gateway.wire.memory import LONGEST_SHARE, Memory, Recent
 from gateway.wire.message import OPENING_CHARACTERS, Message, opening_in
 from gateway.wire.piecewise import LONGEST_ESCAPE

@@ -21,7 +21,7 @@ def splice(raw: bytes, changes: Mapping[str, Any]) -> bytes:
     quick = _splice_model(raw, changes)
     if quick is not None:
         return quick
-    spans = _spans(raw)
+    spans = spans_of(raw)
     missing = [key for key in changes if key not in spans]
     pieces: list[bytes] = []
     position = 0
@@ -71,7 +71,7 @@ LONGEST_NAME: Final = 2**16
 """Most bytes of a member's name: finding its end takes no time then. Chosen far above real names."""
 
 
-def _spans(raw: bytes) -> dict[str, tuple[int, int]]:
+def spans_of(raw: bytes) -> dict[str, tuple[int, int]]:
     """Return the start and the end of each top-level member's value; the last one of several with one name. Raises
     ValueError when the body is not a JSON object."""
     try:

@@ -15,7 +15,7 @@ import msgspec
 import orjson
 
 from gateway.wire import piecewise
-from gateway.wire.facts import Interned
+from gateway.wire.derived import Interned
 from gateway.wire.format import Format
 from gateway.wire.memory import Memory
 from gateway.wire.message import CACHE_CONTROL, Message, opening_of

@@ -206,7 +206,7 @@ def _rest(phrase: str) -> str:
 @cache
 def _word_pattern() -> re.Pattern[str]:
     """Compile the lexicon on first use: at the first refusal, or earlier in an idle moment."""
-    rows = (f"|(?P<w{place}>{_pattern(phrases)})" for place, phrases in enumerate(LEXICON.values()))
+    rows = (f"|(?P<w{number}>{_pattern(phrases)})" for number, phrases in enumerate(LEXICON.values()))
     return re.compile(NUMBER + STOP + "".join(rows) + UNKNOWN, re.A)
 
 

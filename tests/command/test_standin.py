@@ -6,7 +6,7 @@ import signal
 import aiohttp
 import orjson
 
-from gateway.command.standin import _tell
+from gateway.command.standin import tell
 from gateway.standin import Raw, StandIn
 from tests import fakes
 from tests.command.test_serving import run, started
@@ -47,7 +47,7 @@ async def test_a_request_that_gets_no_end_keeps_no_other_line_back(capsys):
         asyncio.timeout(PATIENCE_S),
         asyncio.TaskGroup() as group,
     ):
-        told = group.create_task(_tell(standin))
+        told = group.create_task(tell(standin))
         async with session.post(f"{standin.base_url}/responses", json={}):
             async with session.post(f"{standin.base_url}/embeddings", json={}) as answer:
                 await answer.read()

@@ -16,17 +16,17 @@ KNOWN = catalogue.load()
 
 @pytest.mark.parametrize("name", KNOWN.models)
 def test_every_entry_is_whole(name: str) -> None:
-    facts = KNOWN.models[name]
+    entry = KNOWN.models[name]
 
-    assert facts.source.startswith("https://")
-    assert facts.family in FAMILIES
-    assert 1_000 < facts.context_window < 20_000_000
-    assert facts.max_output_tokens is not None
-    assert facts.max_output_tokens <= facts.context_window
-    assert facts.max_input_tokens is None or facts.max_input_tokens < facts.context_window
-    assert not facts.cache or facts.cache in RULES
-    if facts.images:
-        kind, *numbers = facts.images.split()
+    assert entry.source.startswith("https://")
+    assert entry.family in FAMILIES
+    assert 1_000 < entry.context_window < 20_000_000
+    assert entry.max_output_tokens is not None
+    assert entry.max_output_tokens <= entry.context_window
+    assert entry.max_input_tokens is None or entry.max_input_tokens < entry.context_window
+    assert not entry.cache or entry.cache in RULES
+    if entry.images:
+        kind, *numbers = entry.images.split()
         assert (kind, len(numbers)) in _PRICES
 
 
@@ -148,9 +148,9 @@ def test_a_name_is_spelled_with_less_and_less_around_it() -> None:
     ],
 )
 def test_a_model_names_the_rule_of_its_vendors_cache_where_one_is_published(name: str, rule: str) -> None:
-    facts = KNOWN.find(name)
-    assert facts is not None
-    assert facts.cache == rule
+    entry = KNOWN.find(name)
+    assert entry is not None
+    assert entry.cache == rule
 
 
 def test_a_name_compiles_only_the_globs_that_begin_as_it_does():

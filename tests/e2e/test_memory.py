@@ -217,7 +217,7 @@ async def test_a_summariser_that_fails_costs_nobody_an_answer(gateway, what: str
             async with asyncio.timeout(5):
                 answered = await ask(running, talk(turn))
         assert answered.action == "fold"
-        assert frames.HEAD in head(chats(standin)[-1])
+        assert frames.DIGEST in head(chats(standin)[-1])
         assert 1 <= len(summaries(standin)) <= 4
 
 
@@ -260,7 +260,7 @@ async def test_nobody_waits_for_a_store_that_is_away(gateway) -> None:
         for turn in range(10, 16):
             async with asyncio.timeout(5):
                 assert (await ask(running, talk(turn))).status == 200
-        assert frames.HEAD in head(chats(standin)[-1])
+        assert frames.DIGEST in head(chats(standin)[-1])
         assert summaries(standin) == []
 
 
@@ -289,7 +289,7 @@ async def test_our_own_summary_sent_back_is_not_nested(gateway) -> None:
         first = next(m for m in chats(standin)[-1].messages if m["role"] == "user")
         await ask(running, [system("You are helpful."), first, *talk(15)[2:]])
         forwarded = head(chats(standin)[-1])
-        assert forwarded.count(frames.SUMMARY) + forwarded.count(frames.HEAD) <= 2
+        assert forwarded.count(frames.SUMMARY) + forwarded.count(frames.DIGEST) <= 2
         assert forwarded.count("Goal: move the shop") <= 1
 
 

@@ -13,7 +13,7 @@ import pytest
 from aiohttp import ClientSession, web
 
 from gateway.standin import Completion, StandIn
-from gateway.state.pool import INLINE
+from gateway.state.threads import INLINE
 from gateway.wire import piecewise
 from tests import fakes, running
 from tests.hostile.wire import connected, request, until
@@ -33,12 +33,12 @@ def long_conversation(count: int = MESSAGES) -> list[dict[str, str]]:
 
 
 @asynccontextmanager
-async def held_up(pool):
-    """Keep the pool's thread busy until the block ends."""
+async def held_up(threads):
+    """Keep the thread for small jobs busy until the block ends."""
     gate = threading.Event()
-    held = asyncio.ensure_future(pool.run(gate.wait, size_bytes=INLINE))  # noqa: TID251  # awaited below
+    held = asyncio.ensure_future(threads.run(gate.wait, size_bytes=INLINE))  # noqa: TID251  # awaited below
     try:
-        await until(lambda: pool.waiting == 1)
+        await until(lambda: threads.waiting == 1)
         yield
     finally:
         gate.set()
@@ -71,18 +71,18 @@ def calls():
 
 async def test_while_large_requests_wait_all_others_are_served(gateway, standin):
     proxy = await gateway(standin, {"models": {"m": {"context_window": 8000}}})
-    pool = proxy.inside.gateway.pool
+    threads = proxy.inside.gateway.threads
     large = {"model": "m", "messages": long_conversation(800)}
-    async with connected(proxy.port) as waiting, held_up(pool):
+    async with connected(proxy.port) as waiting, held_up(threads):
         await waiting.send(request(large))
-        await until(lambda: pool.waiting == 2)
+        await until(lambda: threads.waiting == 2)
         assert (await proxy.chat(SMALL)).status == 200
         async with connected(proxy.port) as client:
             await client.send(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
             assert (await client.answer())[0] == 200
         stream = await proxy.chat({**SMALL, "stream": True})
         assert stream.body.endswith(b"data: [DONE]\n\n")
-        assert pool.waiting == 2
+        assert threads.waiting == 2
     # The connection was closed while its request waited: see below.
 
 
@@ -135,21 +135,21 @@ async def test_a_small_body_that_may_unpack_to_a_large_one_is_read_beside_the_ev
 
 async def test_the_work_of_a_client_that_has_left_is_dropped(gateway, standin):
     proxy = await gateway(standin, {"models": {"m": {"context_window": 8000}}})
-    pool, admission = proxy.inside.gateway.pool, proxy.inside.gateway.admission
-    async with held_up(pool):
+    threads, admission = proxy.inside.gateway.threads, proxy.inside.gateway.admission
+    async with held_up(threads):
         async with connected(proxy.port) as client:
             await client.send(request({"model": "m", "messages": long_conversation(800)}))
-            await until(lambda: pool.waiting == 2)
-        await until(lambda: pool.waiting == 1)
+            await until(lambda: threads.waiting == 2)
+        await until(lambda: threads.waiting == 1)
     assert standin.chats == []
     assert (admission.requests, admission.size_bytes) == (0, 0)
 
 
 async def test_a_full_queue_refuses_large_requests_and_serves_small_ones(gateway, standin):
     proxy = await gateway(standin)
-    pool = proxy.inside.gateway.pool
-    pool._longest_queue = 1
-    async with held_up(pool):
+    threads = proxy.inside.gateway.threads
+    threads._longest_queue = 1
+    async with held_up(threads):
         answer = await proxy.chat({"model": "m", "messages": long_conversation(800)})
         assert (answer.status, answer.headers["retry-after"]) == (503, "1")
         packed = gzip.compress(orjson.dumps({"model": "m", "messages": long_conversation(800)}))
@@ -228,12 +228,12 @@ async def echo(aiohttp_server):
 
 async def test_messages_on_sockets_count_among_the_bytes_that_are_held(echo, gateway):
     proxy = await gateway(echo, {"server": {"max_body": "1MiB", "max_in_flight": "1MiB"}})
-    pool, admission = proxy.inside.gateway.pool, proxy.inside.gateway.admission
+    threads, admission = proxy.inside.gateway.threads, proxy.inside.gateway.admission
     message = orjson.dumps({"type": "response.create", "model": "m", "input": "word " * 150_000}).decode()
     url = f"{proxy.base_url}/responses"
     async with ClientSession() as session:
         async with session.ws_connect(url, max_msg_size=0) as first, session.ws_connect(url, max_msg_size=0) as second:
-            async with held_up(pool):
+            async with held_up(threads):
                 await first.send_str(message)
                 await until(lambda: admission.size_bytes >= len(message))
                 await second.send_str(message)

@@ -226,4 +226,4 @@ async def test_the_name_of_a_model_is_written_into_a_large_body_beside_the_event
         )
         await proxy.ask("POST", path, body, {"content-type": "application/json"})
         assert upstream.requests[-1].body == body.replace(b"alias", b"real")
-    assert threads and all(name.startswith("pool-") for name in threads)
+    assert threads and all(name.startswith("work-") for name in threads)

@@ -15,7 +15,7 @@ from gateway.context.read import line, lines, sentences
 from gateway.context.shrink.gaps import LONGEST_CLUSTER
 from gateway.context.shrink.text import shrink_text
 from gateway.context.write import pools
-from gateway.context.write.asked import question_text
+from gateway.context.write.current_question import question_text
 from gateway.context.write.folding import fold_conversation
 from gateway.wire.message import text_of
 from tests.fakes import assistant, call, result, user

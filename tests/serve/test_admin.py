@@ -75,15 +75,15 @@ async def test_what_fits_is_counted_in_an_explanation(standin: StandIn, gateway:
 
 
 async def test_a_long_request_is_explained_beside_the_event_loop(standin: StandIn, gateway: Start) -> None:
-    """Reading, counting, folding: three jobs of the pool. Other clients are served meanwhile."""
+    """Reading, counting, folding: three jobs of the threads. Other clients are served meanwhile."""
     running = await gateway(standin, SMALL)
     assert running.inside is not None
-    pool = running.inside.gateway.pool
-    before = pool.jobs
+    threads = running.inside.gateway.threads
+    before = threads.jobs
     status, raw = await admin(running, "POST", "/api/explain", {"model": "m", "messages": fakes.chat(600, 200)})
 
     assert (status, orjson.loads(raw)["action"]) == (200, "fold")
-    assert pool.jobs >= before + 3
+    assert threads.jobs >= before + 3
 
 
 async def test_a_request_of_any_depth_is_explained(standin: StandIn, gateway: Start) -> None:

@@ -71,7 +71,7 @@ def test_newer_openai_models_get_breakpoints_and_a_key_in_a_folded_chat() -> Non
     texts = marked_texts(body, "prompt_cache_breakpoint")
 
     assert texts[0] == "Be kind."
-    assert texts[1].startswith((frames.HEAD, frames.BRIEF_HEAD))
+    assert texts[1].startswith((frames.DIGEST, frames.BRIEF_DIGEST))
     assert texts[-1] == QUESTION["content"]
     assert len(texts) <= 4
     assert body["prompt_cache_key"].startswith("tf-")
@@ -101,7 +101,7 @@ def test_a_folded_responses_request_gets_them_too() -> None:
     texts = marked_texts(body["input"], "prompt_cache_breakpoint")
 
     assert body["instructions"] == "Be kind."
-    assert texts[0].startswith((frames.HEAD, frames.BRIEF_HEAD))
+    assert texts[0].startswith((frames.DIGEST, frames.BRIEF_DIGEST))
     assert texts[-1] == QUESTION["content"]
     assert "prompt_cache_key" in body
 
@@ -111,7 +111,7 @@ def test_claude_gets_its_marks_at_the_end_of_system_of_the_fold_and_of_the_quest
     texts = marked_texts(body, "cache_control")
 
     assert marked_texts(body["system"], "cache_control") == ["Be kind."]
-    assert any(text.startswith((frames.HEAD, frames.BRIEF_HEAD)) for text in texts)
+    assert any(text.startswith((frames.DIGEST, frames.BRIEF_DIGEST)) for text in texts)
     assert marked_texts(body["messages"][-1], "cache_control") == [QUESTION["content"]]
     assert len(texts) <= 4
     assert "prompt_cache_key" not in body

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gateway.context.cut import cutting
-from gateway.state.pool import INLINE
+from gateway.state.threads import INLINE
 from tests.fakes import chat
 
 CONFIG = {

@@ -20,7 +20,7 @@ from gateway.state.garbage import (
     Sweeper,
     trimmer,
 )
-from gateway.state.pool import INLINE, Pool
+from gateway.state.threads import INLINE, WorkThreads
 from tests.hostile.wire import until
 
 
@@ -34,8 +34,8 @@ def usual() -> Iterator[None]:
 
 
 @pytest.fixture
-async def pool() -> AsyncIterator[Pool]:
-    made = Pool()
+async def threads() -> AsyncIterator[WorkThreads]:
+    made = WorkThreads()
     yield made
     await made.close()
 
@@ -55,8 +55,8 @@ def alive() -> int:
     return sum(isinstance(found, Node) for found in gc.get_objects())
 
 
-async def test_circles_are_found_once_there_are_enough_of_them(pool: Pool) -> None:
-    sweeper = Sweeper(pool)
+async def test_circles_are_found_once_there_are_enough_of_them(threads: WorkThreads) -> None:
+    sweeper = Sweeper(threads)
     sweeper.start()
     now = asyncio.get_running_loop().time()
     circles(10)
@@ -80,16 +80,16 @@ async def test_circles_are_found_once_there_are_enough_of_them(pool: Pool) -> No
     ids=["little work", "many requests", "many jobs", "both", "a large body"],
 )
 async def test_while_work_is_under_way_a_search_waits_less_where_much_small_work_was_done(
-    pool: Pool, requests: int, jobs: int, new: int, due_s: float
+    threads: WorkThreads, requests: int, jobs: int, new: int, due_s: float
 ) -> None:
     begun = 0
-    sweeper = Sweeper(pool, begun=lambda: begun)
+    sweeper = Sweeper(threads, begun=lambda: begun)
     sweeper.start()
     begun = requests
     for _ in range(jobs):
-        await pool.run(int, size_bytes=INLINE)  # any work
+        await threads.run(int, size_bytes=INLINE)  # any work
     gate = threading.Event()
-    busy = asyncio.create_task(pool.run(gate.wait, size_bytes=INLINE))  # noqa: TID251  # awaited below
+    busy = asyncio.create_task(threads.run(gate.wait, size_bytes=INLINE))  # noqa: TID251  # awaited below
     await asyncio.sleep(0)
     now = asyncio.get_running_loop().time()
     circles(new)
@@ -104,9 +104,9 @@ async def test_while_work_is_under_way_a_search_waits_less_where_much_small_work
     sweeper.close()
 
 
-async def test_while_many_requests_are_under_way_old_objects_are_left_alone_for_long(pool: Pool) -> None:
+async def test_while_many_requests_are_under_way_old_objects_are_left_alone_for_long(threads: WorkThreads) -> None:
     under_way = FEW_REQUESTS + 1
-    sweeper = Sweeper(pool, lambda: under_way)
+    sweeper = Sweeper(threads, lambda: under_way)
     sweeper.start()
     now = asyncio.get_running_loop().time()
     held = [Node() for _ in range(ENOUGH_NEW_OBJECTS)]
@@ -129,9 +129,9 @@ async def test_while_many_requests_are_under_way_old_objects_are_left_alone_for_
     sweeper.close()
 
 
-async def test_free_memory_is_given_back_once_after_work_in_threads(pool: Pool) -> None:
+async def test_free_memory_is_given_back_once_after_work_in_threads(threads: WorkThreads) -> None:
     given: list[int] = []
-    sweeper = Sweeper(pool, give_back=lambda: given.append(1))
+    sweeper = Sweeper(threads, give_back=lambda: given.append(1))
     sweeper.start()
     now = asyncio.get_running_loop().time()
 
@@ -144,12 +144,12 @@ async def test_free_memory_is_given_back_once_after_work_in_threads(pool: Pool) 
     assert later() == 1, "what the start has left"
     assert later() == 1, "nothing was done"
     gate = threading.Event()
-    busy = asyncio.create_task(pool.run(gate.wait, size_bytes=INLINE))  # noqa: TID251  # awaited below
+    busy = asyncio.create_task(threads.run(gate.wait, size_bytes=INLINE))  # noqa: TID251  # awaited below
     await asyncio.sleep(0)
     assert later() == 1, "work is under way"
     gate.set()
     await busy
-    await pool.run(lambda: None, size_bytes=INLINE)
+    await threads.run(lambda: None, size_bytes=INLINE)
     assert later() == 1, "there was work since the last look"
     sweeper.check(now + GIVE_BACK_S / 2)
     assert len(given) == 1, "too soon"
@@ -162,22 +162,22 @@ def test_giving_back_works_with_the_library_of_this_machine() -> None:
     assert trimmer()() in (0, 1, None)
 
 
-async def test_python_searches_by_itself_should_the_timer_be_late(pool: Pool) -> None:
-    sweeper = Sweeper(pool)
+async def test_python_searches_by_itself_should_the_timer_be_late(threads: WorkThreads) -> None:
+    sweeper = Sweeper(threads)
     sweeper.start()
     circles(AUTOMATIC_AFTER + ENOUGH_NEW_OBJECTS)
     assert alive() <= AUTOMATIC_AFTER
     sweeper.close()
 
 
-async def test_python_searches_by_itself_among_the_newest_objects_alone(pool: Pool) -> None:
+async def test_python_searches_by_itself_among_the_newest_objects_alone(threads: WorkThreads) -> None:
     """Objects of a large body under way are millions, and are in no circle."""
     found: list[tuple[str, int]] = []
 
     def note(phase: str, facts: dict[str, int]) -> None:
         found.append((phase, facts["generation"]))
 
-    sweeper = Sweeper(pool)
+    sweeper = Sweeper(threads)
     sweeper.start()
     gc.callbacks.append(note)
     try:
@@ -192,16 +192,16 @@ async def test_python_searches_by_itself_among_the_newest_objects_alone(pool: Po
     sweeper.close()
 
 
-async def test_a_search_waits_until_large_values_are_freed(pool: Pool) -> None:
+async def test_a_search_waits_until_large_values_are_freed(threads: WorkThreads) -> None:
     """It visited the objects of a body that were being freed: 0.24 s, on the event loop."""
-    sweeper = Sweeper(pool)
+    sweeper = Sweeper(threads)
     sweeper.start()
     now = asyncio.get_running_loop().time()
     held = [[Node()]]
-    pool.free_later(held)
+    threads.free_later(held)
     circles(ENOUGH_NEW_OBJECTS)
     assert not sweeper.check(now)
     del held
-    await until(lambda: not pool.is_freeing)
+    await until(lambda: not threads.is_freeing)
     assert sweeper.check(now)
     sweeper.close()

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 from multidict import CIMultiDict
 
-from gateway.command.check.upstreams import _ask
+from gateway.command.check.upstreams import ask_one
 from gateway.config import Upstream
 from gateway.upstream.client import Client, UpstreamCall, UpstreamUnreachable, target
 from gateway.upstream.public_http import PublicHttp
@@ -54,7 +54,7 @@ async def told(kind, scheme, folder, client):
     """Return the line about an upstream that does not answer, as `turnfold check --live` prints it."""
     server, port = await listening(kind, folder)
     try:
-        return (await _ask(client, Upstream("u", "openai", f"{scheme}://127.0.0.1:{port}/v1"))).line
+        return (await ask_one(client, Upstream("u", "openai", f"{scheme}://127.0.0.1:{port}/v1"))).line
     finally:
         await client.close()
         server.close()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gateway.wire import interned
 from gateway.wire.chat import parse
-from gateway.wire.facts import facts_of
+from gateway.wire.derived import derived_of
 from gateway.wire.memory import LONGEST_SHARE, Memory
 
 LONG = "word " * 1000
@@ -40,13 +40,13 @@ def test_a_message_seen_before_is_the_same_object_with_all_that_was_found_out() 
     memory = Memory()
     before = parse(body({"role": "assistant", "content": "yes"}), memory)
     assert before
-    facts_of(before.messages[0]).costs["a counter"] = 1
+    derived_of(before.messages[0]).costs["a counter"] = 1
 
     after = parse(body({"role": "assistant", "content": "no"}, {"role": "user", "content": "why?"}), memory)
 
     assert after
     assert after.messages[0] is before.messages[0]
-    assert facts_of(after.messages[0]).costs == {"a counter": 1}
+    assert derived_of(after.messages[0]).costs == {"a counter": 1}
     assert after.messages[1] is not before.messages[1]
 
 
@@ -65,7 +65,7 @@ def test_a_message_that_comes_again_after_the_same_one_is_the_same_object_until_
 
     assert later
     assert [one is other for one, other in zip(before.messages, later.messages, strict=True)] == [True, False, True]
-    assert facts_of(later.messages[1]).on_growth is not None
+    assert derived_of(later.messages[1]).on_growth is not None
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
 from gateway.context.write.folding import fold_conversation
 from gateway.wire.chat import encode, parse
-from gateway.wire.facts import facts_of
+from gateway.wire.derived import derived_of
 from gateway.wire.format import Edits
 from gateway.wire.memory import Memory, Recent
 from tests.allocation import allocation
@@ -76,7 +76,7 @@ def test_the_conversation_that_was_not_asked_for_the_longest_is_forgotten() -> N
     again = parse(first, memory)
     assert again
     assert again.messages[1] is kept.messages[1]
-    assert facts_of(again.messages[1]).lines is not None
+    assert derived_of(again.messages[1]).lines is not None
     assert parse(second, memory) is not None
 
 

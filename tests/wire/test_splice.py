@@ -33,7 +33,7 @@ def body_of(members: list[tuple[bytes, bytes]], space: bytes) -> bytes:
 def test_members_are_found_where_a_lenient_parser_finds_them(members: list[tuple[bytes, bytes]], space: bytes) -> None:
     raw = body_of(members, space)
     text = raw.decode()
-    spans = splice._spans(raw)
+    spans = splice.spans_of(raw)
     found = {member.name: text[member.start : member.end].encode() for member in lenient_json.members_of(text)}
     assert {name: raw[a:b] for name, (a, b) in spans.items()} == found
 

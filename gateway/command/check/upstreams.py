@@ -38,7 +38,7 @@ def ask(file: Path, environ: Mapping[str, str]) -> tuple[LiveCheck, ...]:
 async def _ask_all(upstreams: tuple[Upstream, ...]) -> tuple[LiveCheck, ...]:
     client = Client()
     try:
-        return tuple(await asyncio.gather(*(_ask(client, upstream) for upstream in upstreams)))
+        return tuple(await asyncio.gather(*(ask_one(client, upstream) for upstream in upstreams)))
     finally:
         await client.close()
 
@@ -62,7 +62,8 @@ async def fetch(client: Client, upstream: Upstream, path: str = "/models") -> tu
         raise NoAnswer(f"does not answer ({type(error).__name__})") from error
 
 
-async def _ask(client: Client, upstream: Upstream) -> LiveCheck:
+async def ask_one(client: Client, upstream: Upstream) -> LiveCheck:
+    """Ask one upstream for its models, and say whether it can be used."""
     try:
         status, body = await fetch(client, upstream)
     except NoAnswer as error:

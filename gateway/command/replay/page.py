@@ -83,8 +83,8 @@ def bars(title: str, rows: Sequence[tuple[str, Sequence[int]]]) -> str:
     most = max((value for _, values in rows for value in values), default=0) or 1
     room = WIDTH - LABEL - 110
     drawn: list[str] = []
-    for place, (name, values) in enumerate(rows):
-        top = place * ROW
+    for row, (name, values) in enumerate(rows):
+        top = row * ROW
         label = name if len(name) <= LONGEST_LABEL else f"{name[: LONGEST_LABEL - 1]}…"
         drawn.append(f'<text x="{LABEL - 8}" y="{top + 16}" text-anchor="end">{escape(label)}</text>')
         height = (ROW - 6) / len(values)

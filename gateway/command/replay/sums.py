@@ -125,7 +125,7 @@ class ReplaySums:
         self.windows[name] = one.window
         self.formats[one.format] += 1
         self.fullness[
-            next((place for place, top in enumerate(SHARES) if one.before <= top * one.window), len(SHARES))
+            next((index for index, top in enumerate(SHARES) if one.before <= top * one.window), len(SHARES))
         ] += 1
         if one.action == "fold":
             for stage, saved in one.steps:
@@ -148,8 +148,8 @@ class ReplaySums:
             "stages": dict(self.stages),
             "parts_of_folded": {name: self.parts[name] for name in Parts._fields},
             "fullness": [
-                {"up_to": SHARES[place] if place < len(SHARES) else None, "requests": self.fullness[place]}
-                for place in range(len(SHARES) + 1)
+                {"up_to": SHARES[index] if index < len(SHARES) else None, "requests": self.fullness[index]}
+                for index in range(len(SHARES) + 1)
             ],
             "models": {
                 name: {"window": self.windows[name], **sums.as_json()}

@@ -23,7 +23,7 @@ class Matching(StrEnum):
 
 
 class CacheRule(msgspec.Struct, frozen=True):
-    """What one kind of cache does with a request."""
+    """What one kind of cache does with a request. The gateway reads prices, lifetime, marks and key; `benchmarks.cache` simulates all of it."""
 
     name: str
     matching: Matching

@@ -20,7 +20,7 @@ from gateway.context.choose.need import need, spellings_of
 from gateway.context.choose.salience import salience
 from gateway.context.read.instructions import has_frame, request_in, without_frame
 from gateway.context.read.learned import request_points
-from gateway.context.read.question_words import places_of_question_words
+from gateway.context.read.question_words import positions_of_question_words
 from gateway.context.read.questions import SHORT_QUESTION_CHARACTERS, is_speech, size, wants_to_know
 from gateway.context.read.subject import names_a_subject
 from gateway.context.read.words import words
@@ -54,30 +54,30 @@ MOST_NEED: Final = 3.0
 """Points of `need` that count. A long message has many, because it names many things."""
 
 
-class Asked(NamedTuple):
-    """What a message asks."""
+class AskingPart(NamedTuple):
+    """The part of a message that asks for something that was said."""
 
     points: float
-    """How surely it asks for something that was said: a logarithm of odds."""
+    """How surely it asks: a logarithm of odds."""
     text: str
     """The words to search for: all of the message, or some of its sentences."""
 
 
-def asked_in(pool: LinePool, message: str, pinned_words: Collection[str] = ()) -> Asked:
-    """Return what a message asks most surely: all of it, those sentences of a longer message that have the form of a question or an instruction, or
-    what an instruction is about."""
-    found = [Asked(asking(pool, message, pinned_words), message)]
+def surest_part(pool: LinePool, message: str, pinned_words: Collection[str] = ()) -> AskingPart:
+    """Return the part of a message that most surely asks: all of it, or those sentences of a longer one that have the form of a question or an
+    instruction. Of an instruction only its subject is judged, if that asks more surely (*a note about when the launch is*)."""
+    found = [AskingPart(asking_points(pool, message, pinned_words), message)]
     part = request_in(message) if len(message) > SHORT_QUESTION_CHARACTERS else ""
     if part and names_a_subject(part):
         around = ASKING_IN_SPEECH if is_speech(message) else ASKING_AMONG_OTHERS
-        found.append(Asked(asking(pool, part, pinned_words) + around, part))
+        found.append(AskingPart(asking_points(pool, part, pinned_words) + around, part))
     if has_frame(message) and names_a_subject(subject := without_frame(message)):
-        found.append(Asked(asking(pool, subject, pinned_words) + ASKING_IN_FRAME, message))
+        found.append(AskingPart(asking_points(pool, subject, pinned_words) + ASKING_IN_FRAME, message))
     return max(found)
 
 
-def asking(pool: LinePool, message: str, pinned_words: Collection[str] = ()) -> float:
-    """Return the points of a message: a logarithm of odds."""
+def asking_points(pool: LinePool, message: str, pinned_words: Collection[str] = ()) -> float:
+    """Return how surely a text asks for something that was said: a logarithm of odds."""
     found = signs(pool, message, pinned_words)
     return ASKING_BIAS + sum([weight * sign for weight, sign in zip(WEIGHTS, found, strict=True)])
 
@@ -85,7 +85,7 @@ def asking(pool: LinePool, message: str, pinned_words: Collection[str] = ()) -> 
 def signs(pool: LinePool, message: str, pinned_words: Collection[str] = ()) -> tuple[float, ...]:
     """Return the signs of a message, in the order of `WEIGHTS`."""
     characters, small = log(max(size(message), 1)), log(ASKING_SMALL_CHARACTERS)
-    has_question_word = len(message) <= SHORT_QUESTION_CHARACTERS and bool(places_of_question_words(message))
+    has_question_word = len(message) <= SHORT_QUESTION_CHARACTERS and bool(positions_of_question_words(message))
     return (
         request_points(message),
         min(characters, small),

@@ -92,15 +92,15 @@ def _fitting(
     If a line is too long for the rest of the room, shorter ones behind it are tried: no lines of the same record, and no wish
     without its revocation.
     """
-    kept, chosen = len(choices), list(chain.from_iterable(choices))
-    while kept and spent > tokens:
-        kept = min(int(kept * tokens / spent), kept - 1)
-        chosen = list(chain.from_iterable(choices[:kept]))
+    number, chosen = len(choices), list(chain.from_iterable(choices))
+    while number and spent > tokens:
+        number = min(int(number * tokens / spent), number - 1)
+        chosen = list(chain.from_iterable(choices[:number]))
         spent = count(render(pool, sorted(chosen)))
     if not pool.has_calls:
         return chosen  # in a chat the rest is left for quotes
     left_out: set[tuple[int, int]] = set()
-    for lines in choices[kept : kept + MOST_TRIED_TOKENS // max(tokens, 1)]:
+    for lines in choices[number : number + MOST_TRIED_TOKENS // max(tokens, 1)]:
         last = lines[-1]
         record = pool.message_of[last], pool.lines[last].group
         revocation = pool.wishes.revocations.get(last, last)

@@ -38,7 +38,7 @@ LENGTH: Final = 400
 MOST_CHARACTERS: Final = 1_000
 """The most characters of a text that are read: the first of a passage; the last of a question, which ends with what it asks."""
 VECTOR_BYTES: Final = 256 + 33 + 32 + 110
-"""Bytes of a cached vector: its numbers, the object, its key, its place in a table. The text is not kept."""
+"""Bytes of a cached vector: its numbers, the object, its key, its entry in a table. The text is not kept."""
 VECTORS_SHARE: Final = 1 / 8
 """Share of the memory's budget for vectors. In 10 MiB it has room for the vectors of 100,000 tokens."""
 _WORD: Final = re.compile(r"[^\W_]+")

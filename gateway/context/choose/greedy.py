@@ -35,7 +35,8 @@ class Greedy:
     The first line of a message costs more than the others, because the row begins with its speaker or its tool. So the first
     choice from a message is a *bundle*: of a result with records the values that are together worth most per token, of any other
     message its best line. From then on the message is *open*, and its other lines are chosen one by one. Facts of chosen lines are
-    *known* and no longer count for other lines.
+    *known* and no longer count for other lines. Heaps are ordered by *priority*: the negative worth per token, because a heap has its
+    least item first.
 
     ``for_quotes`` are the positions of the only lines that may be taken, for the quotes of a question: then no wish waits for its
     revocation, and no call is shown before its result. Without them all lines may be taken, for a digest.
@@ -73,8 +74,8 @@ class Greedy:
             for rank, (message, positions) in enumerate(self.candidates.items())
             if positions
         ]
-        """Negative worths per token. The second member is the position of a line of an open message, or the inverted rank of
-        a message that is not open."""
+        """Priorities, each with the position of a line of an open message, or with the inverted rank of a message that is not open: positions
+        are never negative, inverted ranks always are."""
         heapq.heapify(self.heap)
 
     def leave_out(self, messages: Collection[int], shown: Iterable[int]) -> None:
@@ -94,28 +95,28 @@ class Greedy:
     def grow(self, tokens: float) -> None:
         """Choose lines up to about so many tokens.
 
-        An entry of the heap has the worth per token that was computed last. It may be too high by now, because facts have become
-        known. So the worth of the first entry is computed again. If another entry may be better, it goes back into the heap.
+        An entry of the heap has the priority that was computed last. The worth may be less by now, because facts have become known. So
+        the worth of the first entry is computed again. If another entry may be better, it goes back into the heap.
         """
         heap = self.heap
         skipped: list[tuple[float, int]] = []
         while heap and self.used_tokens < tokens and len(skipped) <= MOST_SKIPPED:
-            last_negative, entry = heap[0]
+            old_priority, entry = heap[0]
             bundle: list[int] = []
             if entry < 0:
-                next_negative = min(heap[1:3])[0] if len(heap) > 1 else 0.0
-                gain, cost, bundle = self._best_bundle(self.pool.message_order[~entry], next_negative)
+                next_priority = min(heap[1:3])[0] if len(heap) > 1 else 0.0
+                gain, cost, bundle = self._best_bundle(self.pool.message_order[~entry], next_priority)
             elif entry in self.taken or self._lacks_revocation(entry):
                 gain = cost = 0.0
             else:
                 gain, cost = self._gain(entry), self._cost(entry)
             if gain > LEAST_GAIN:
-                negative_per_token = -gain / cost  # negative, because the heap has its least item first
-                if negative_per_token > last_negative and len(heap) > 1 and negative_per_token > min(heap[1:3])[0]:
-                    heapq.heapreplace(heap, (negative_per_token, entry))
+                priority = -gain / cost
+                if priority > old_priority and len(heap) > 1 and priority > min(heap[1:3])[0]:
+                    heapq.heapreplace(heap, (priority, entry))
                     continue
                 if entry >= 0 and self.used_tokens + cost > tokens:
-                    skipped.append((negative_per_token, entry))
+                    skipped.append((priority, entry))
                 elif entry >= 0:
                     self._take_with_names(entry, cost)
             heapq.heappop(heap)
@@ -129,16 +130,16 @@ class Greedy:
         gain = self.worth.of(position, self.speech_odds, self.data_odds)
         return gain + QUOTED_LINE_WORTH if self.is_for_quotes else gain
 
-    def _best_bundle(self, message: int, next_negative: float) -> _Bundle:
-        """Return the bundle with the highest worth per token of a message that is not open yet, or an upper bound of it that is below
-        the next entry of the heap, ``next_negative``."""
+    def _best_bundle(self, message: int, next_priority: float) -> _Bundle:
+        """Return the bundle with the highest worth per token of a message that is not open yet, or an upper bound of its worth if the next
+        entry of the heap, which has ``next_priority``, is better even then."""
         positions = self.candidates[message]
         # Only values of records are listed behind each other: a row or a sentence has a line of its own.
         if positions and self.lines[positions[0]].kind is RECORD:
             return self._best_values(message)
-        return self._best_line(message, next_negative)
+        return self._best_line(message, next_priority)
 
-    def _best_line(self, message: int, next_negative: float) -> _Bundle:
+    def _best_line(self, message: int, next_priority: float) -> _Bundle:
         """Return the line of a message that is worth most with the facts that are known by now.
 
         The line that was best at first may have lost its facts to lines of other messages. So the first line of the message's heap is
@@ -146,15 +147,15 @@ class Greedy:
         """
         best = self._lines_by_bound(message)
         while best:
-            last_negative, position = best[0]
-            if last_negative > next_negative:
-                return -last_negative, 1.0, [position]
+            old_priority, position = best[0]
+            if old_priority > next_priority:
+                return -old_priority, 1.0, [position]
             can_be_taken = position not in self.taken and not self._lacks_revocation(position)
             gain, cost = self._gain(position) if can_be_taken else 0.0, self._cost(position)
             if gain <= LEAST_GAIN:
                 heapq.heappop(best)
                 continue
-            if -gain / cost > last_negative:
+            if -gain / cost > old_priority:
                 heapq.heapreplace(best, (-gain / cost, position))
             if best[0][1] == position:
                 return gain, cost, [position]
@@ -188,11 +189,11 @@ class Greedy:
         groups: set[int] = set()
         best_values: list[int] = []
         spellings = self.pool.spellings
-        for number, (negative_per_token, position) in enumerate(gains, 1):
+        for number, (priority, position) in enumerate(gains, 1):
             line = self.lines[position]
             if best_values and seen.issuperset(line.words):
                 continue
-            gain, cost = -negative_per_token * line.size, line.size
+            gain, cost = -priority * line.size, line.size
             if line.group not in groups:
                 cost += 1 + sum([self.lines[naming].size for naming in self.naming_lines_of(position)])
             if best_values and gain * tokens <= worth * cost:
@@ -207,9 +208,10 @@ class Greedy:
         return worth, tokens, best_values
 
     def _gains(self, positions: Iterable[int], worth: float, tokens: float, seen: set[Word]) -> list[tuple[float, int]]:
-        """Return lines behind their worth per token, which is negative, so that the best come first. ``positions`` have those with the
-        highest bounds first, and lines that can only lower the worth per token of the bundle are left out. ``worth``, ``tokens`` and the
-        words ``seen`` are those of the message's opening."""
+        """Return lines behind their priority, the best first, without lines that can only lower the worth per token of the bundle.
+
+        ``positions`` have those with the highest bounds first. ``worth``, ``tokens`` and the words ``seen`` are those of the message's opening.
+        """
         gains: list[tuple[float, int]] = []
         for position in positions:
             if gains and self.bounds[position] * tokens <= worth:

@@ -23,7 +23,8 @@ from gateway.context.count.counter import CountText
 from gateway.context.read.line import SENTENCE
 from gateway.context.read.subject import names_a_subject
 from gateway.context.read.words import Word, words
-from gateway.context.weigh.line_pool import LinePool, Passage
+from gateway.context.weigh.line_pool import LinePool
+from gateway.context.weigh.passages import Passage
 from gateway.context.weigh.speakers import answer_factors
 from gateway.context.weights import (
     FAMILY_WORD,
@@ -264,7 +265,9 @@ def _word_scores(pool: LinePool, terms_of_words: Mapping[Word, Sequence[tuple[Te
 
 def _nearness_of_passages(pool: LinePool, query: str, nearness: Nearness) -> dict[Passage, float]:
     """Return by passage how near it is to a question in meaning, if it is nearer than the mean."""
-    every = pool.get_or_make("passages", lambda: tuple(chain.from_iterable(map(pool.passages, pool.message_order))))
+    every = pool.choices.get_or_make(
+        "passages", lambda: tuple(chain.from_iterable(map(pool.passages, pool.message_order)))
+    )
     passages = every[-MOST_COMPARED_PASSAGES:]
     texts = [" ".join([pool.lines[position].text for position in passage]) for passage in passages]
     nearness_of_texts = nearness(query, texts) if texts else ()
@@ -345,11 +348,11 @@ def _squared_rarity(number: int, total: int) -> float:
 def _with_neighbours(
     pool: LinePool, own_scores: Mapping[Passage, float], role_factors: Mapping[str, float]
 ) -> dict[Passage, float]:
-    """Divide the score of each passage by the square root of its size, add its share of the best of these in neighbouring messages, and
-    multiply by the factor of its speaker.
+    """Return the relevance of passages: the score of its own words divided by the square root of its size, plus a share of the best such
+    score in each neighbouring message, times the factor of its speaker.
 
-    The share is of scores by size, so that a very short neighbour does not get more than what it stands beside. In a message of many passages, such as
-    a page, each is less likely to be what is meant.
+    The share is of scores that are divided by size, so that a very short neighbour does not get more than the passage beside it. In a message
+    of many passages, such as a page, each is less likely to be meant.
     """
     by_size = {passage: score / sqrt(pool.size(passage) + ROW_OPENING_TOKENS) for passage, score in own_scores.items()}
     best_by_rank: dict[int, float] = {}
@@ -376,7 +379,7 @@ def _with_neighbours(
 
 
 def _neighbour_shares_by_rank(pool: LinePool, best_by_rank: Mapping[int, float]) -> dict[int, float]:
-    """Return by rank of a message what its passages get from its neighbours, whose best scores are given by rank."""
+    """Return by rank of a message the share that it gets of its neighbours' scores. ``best_by_rank`` has each message's best score."""
     shares = neighbour_shares(best_by_rank, len(pool.message_order))
     if pool.has_many_calls:
         # Hundreds of calls may be between two messages without calls. So these are neighbours of each other, too.

@@ -7,7 +7,7 @@ from gateway.context.count.families import family_of
 from gateway.context.count.message_cost import arguments, counter, counts_of
 from gateway.context.count.vocabularies import loaded
 from gateway.context.count.vocabularies import preload as load_vocabulary
-from gateway.wire.facts import facts_of
+from gateway.wire.derived import derived_of
 from gateway.wire.format import Conversation
 from gateway.wire.message import texts, tool_calls
 
@@ -27,7 +27,7 @@ def blocks_event_loop(conversation: Conversation, family: str, images: str = "")
     name = counter(family, images, conversation.memory).name
     size = 0
     for message in conversation.messages:
-        if name not in facts_of(message).costs:
+        if name not in derived_of(message).costs:
             size += sum(_bytes(value) for value in texts(message.get("content")) if value not in cached_counts)
             if "tool_calls" in message:
                 of_calls = map(arguments, tool_calls(message))

@@ -64,7 +64,7 @@ def _tools_cost(body: Mapping[str, Any], family: str, row: Family, memory: Memor
 
 
 DEFINITIONS_BYTES: Final = 250
-"""Bytes, about, of a cached cost: its key, and its place in a table."""
+"""Bytes, about, of a cached cost: its key, and its entry in a table."""
 
 DEFINITIONS_SHARE: Final = 1 / 64
 """Share of the memory's budget for the costs of definitions."""

@@ -1,7 +1,7 @@
 """The cost of one message: its texts, its media and the frame of its family's template.
 
 Text counts are cached by content, so a grown conversation costs only its new messages. A message costs the same at
-every place; costs that depend on other messages are in ``tokens.cross_message_tokens``.
+every position; costs that depend on other messages are in ``tokens.cross_message_tokens``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from gateway.context.count import media, tools
 from gateway.context.count.counter import Counter, CountText
 from gateway.context.count.families import Family, family_of
 from gateway.context.count.vocabularies import Counts
-from gateway.wire.facts import Interned
+from gateway.wire.derived import Interned
 from gateway.wire.memory import Memory
 from gateway.wire.message import (
     CACHE_CONTROL,
@@ -53,7 +53,7 @@ def _counter(family: str, images: str, memory: Memory) -> Counter:
     def message(value: Message) -> int:
         if type(value) is not Interned:
             return count(value)
-        costs = value.facts.costs
+        costs = value.derived.costs
         cost = costs.get(name)
         if cost is None:
             cost = costs[name] = count(value)

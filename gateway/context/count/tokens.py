@@ -1,7 +1,7 @@
 """The token count of a request: the cost of each message, and of everything that is billed besides messages.
 
 Costs that depend on other messages (several calls wrapped into one, reasoning that a template drops) are in
-`cross_message_tokens`, so a message costs the same at every place.
+`cross_message_tokens`, so a message costs the same at every position.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -33,7 +33,7 @@ PIECE_BYTES: Final = 32_000
 _ID_BYTES: Final = 4
 """Bytes of a token in what ``encode_flat`` returns."""
 COUNT_BYTES: Final = 130
-"""Bytes of a cached count: two numbers and their place in a table. The texts themselves are not kept."""
+"""Bytes of a cached count: two numbers and their entry in a table. The texts themselves are not kept."""
 COUNTS_SHARE: Final = 1 / 16
 """Share of the memory's budget that the counts of one vocabulary may take."""
 

@@ -9,7 +9,7 @@ from gateway.context.cut.media_and_reasoning import has_media_or_reasoning, with
 from gateway.context.cut.result_limits import result_limits
 from gateway.context.cut.source import Source
 from gateway.context.cut.units import ANSWER, CALLS, USER, Cut, Room, Unit, UnitKind, newest_question
-from gateway.wire.facts import Interned
+from gateway.wire.derived import Interned
 from gateway.wire.message import RESULT_ROLES
 
 MOST_QUOTES_OF_FREE: Final = 1.6

@@ -113,7 +113,7 @@ def _move_by_turns(layout: Layout) -> Move | None:
     room = layout.room
     if room.max_turns is None:
         return None
-    new_turns = [_new_turn(layout, number, 1) for number in range(1, room.max_turns + 2)]
+    new_turns = [_new_turn(layout, number) for number in range(1, room.max_turns + 2)]
     first, turns = _first_move(layout, new_turns)
     mean_turn = _mean_turn(layout)
     kept = min(kept_after_cut(room), room.max_turns * room.low_water * mean_turn)
@@ -142,7 +142,7 @@ def _growth(layout: Layout, costs: Sequence[int]) -> list[Unit]:
     """
     newest = layout.units[-1]
     if newest.kind is not CALLS:
-        turn = _new_turn(layout, 1, 1)
+        turn = _new_turn(layout, 1)
         return [turn, *[Unit(turn.turn, GROWTH, (), cost, cost, cost) for cost in costs]]
     steps = [unit for unit in layout.units if unit.turn == newest.turn and unit.kind is not USER]
     full = max(sum(unit.cost for unit in steps), 1)
@@ -151,9 +151,9 @@ def _growth(layout: Layout, costs: Sequence[int]) -> list[Unit]:
     return [Unit(newest.turn, GROWTH, (), cost, int(cost * trimmed_share), int(cost * stubbed_share)) for cost in costs]
 
 
-def _new_turn(layout: Layout, number: int, cost: int) -> Unit:
-    """Return the user messages of the turn that comes ``number`` turns after the current one."""
-    return Unit(layout.units[-1].turn + number, USER, (), cost, cost, cost)
+def _new_turn(layout: Layout, number: int) -> Unit:
+    """Return the user messages of the turn that comes ``number`` turns after the current one. They have hardly any tokens: the steps grow."""
+    return Unit(layout.units[-1].turn + number, USER, (), 1, 1, 1)
 
 
 def _cost_between(layout: Layout, first: int, end: int) -> int:

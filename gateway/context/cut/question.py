@@ -10,7 +10,7 @@ OVERCOUNT_FACTOR: Final = 1.35
 more than this factor is sent whole."""
 
 
-def question_of(source: Source) -> tuple[int, ...]:
+def question_indices(source: Source) -> tuple[int, ...]:
     """Return the user messages of the current turn, by index; empty without one. They are the messages that stay whole if that is possible.
 
     If no turn begins with a user message, it is the last message that the user wrote. Nothing is quoted for such a message: `Layout.question`, for
@@ -35,7 +35,7 @@ def kept_whole(source: Source) -> frozenset[int]:
 
     If the question does not fit as a whole, only its last message is among them; if that does not fit either, none of its messages is.
     """
-    question = question_of(source)
+    question = question_indices(source)
     whole: tuple[int, ...] = ()
     if source.policy.question == "refuse" or _fits_alone(source, question):
         whole = question

@@ -14,7 +14,7 @@ from gateway.context.cut.rungs import FOLD, RungLimits
 from gateway.context.cut.summary import Summary
 from gateway.context.cut.turns import Structure, call_ids, result_id
 from gateway.context.read.view import as_sent
-from gateway.wire.facts import facts_of
+from gateway.wire.derived import derived_of
 from gateway.wire.memory import Memory
 from gateway.wire.message import RESULT_ROLES, Message, texts
 
@@ -82,7 +82,7 @@ class Source(msgspec.Struct, frozen=True, dict=True):  # cached properties need 
         """Return the cost of a message. It is counted once for this source, and once for each message that is remembered."""
         entry = self._costs_by_id.get(id(message))
         if entry is None:
-            cached, name = facts_of(message).costs_with_ids, self.counter.name
+            cached, name = derived_of(message).costs_with_ids, self.counter.name
             costs = cached.get(name)
             if costs is None:
                 costs = self._count(message)
@@ -92,7 +92,7 @@ class Source(msgspec.Struct, frozen=True, dict=True):  # cached properties need 
         return entry[1]
 
     def _count(self, message: Message) -> tuple[int, int]:
-        """Count the tokens of a message without and with its call ids, as a message's facts keep them."""
+        """Count the tokens of a message without and with its call ids, as the derived values of a message keep them."""
         cost = self.counter.message(as_sent(message))
         return cost, cost + id_tokens(message, self.counter.text)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final
 
-from gateway.wire.facts import Interned, facts_of
+from gateway.wire.derived import Interned, derived_of
 from gateway.wire.message import OPENING_CHARACTERS, Message, canonical, canonical_pieces
 from gateway.wire.piecewise import PIECE_BYTES
 
@@ -40,10 +40,10 @@ def chain(messages: Sequence[Message], *owner: str) -> list[str]:
 
 def hash_of(message: Message) -> bytes:
     """Return the hash of a message's canonical form, or the remembered one."""
-    facts = facts_of(message)
-    if facts.hash is None:
-        facts.hash = _hash_of(message)
-    return facts.hash
+    derived = derived_of(message)
+    if derived.hash is None:
+        derived.hash = _hash_of(message)
+    return derived.hash
 
 
 def name_of(caller: str, opening: str) -> str:

@@ -4,7 +4,7 @@ from typing import Protocol
 
 
 class Place(Protocol):
-    """One upstream and model that may answer a request. `gateway.serve.request.place` has all its facts."""
+    """One upstream and model that may answer a request. `gateway.serve.request.place` knows more of it."""
 
     @property
     def upstream(self) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 from gateway.context.read.text_calls import Called, called_in
 from gateway.context.read.text_results import is_result
 from gateway.context.read.view import ADDED, CALLS, PROSE, viewed, without_added
-from gateway.wire.facts import MessageFacts, facts_of
+from gateway.wire.derived import Derived, derived_of
 from gateway.wire.message import Message, text_of, tool_calls
 
 
@@ -28,10 +28,10 @@ def as_calls(messages: Sequence[Message]) -> Sequence[Message]:
 
 def _called(message: Message) -> Called:
     """Return an agent's message read for its calls. It is read once."""
-    facts: MessageFacts[Any] = facts_of(message)
-    if facts.called is None:
-        facts.called = called_in(text_of(message))
-    found: Called = facts.called
+    derived: Derived[Any] = derived_of(message)
+    if derived.called is None:
+        derived.called = called_in(text_of(message))
+    found: Called = derived.called
     return found
 
 

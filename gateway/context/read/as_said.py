@@ -13,7 +13,7 @@ from gateway.context.read.line import head_and_tail
 from gateway.context.read.program_messages import Piece
 from gateway.context.read.prompt_template import LEARNED_FROM, PromptTemplate, pieces_in, pieces_of_answer, template_of
 from gateway.context.read.view import SENT, SPLIT, viewed
-from gateway.wire.facts import Interned, facts_of
+from gateway.wire.derived import Interned, derived_of
 from gateway.wire.memory import Memory
 from gateway.wire.message import Message, text_of
 
@@ -112,7 +112,7 @@ def _split_answer(message: Message) -> Split | None:
 def _known(message: Message) -> Split | None:
     """Return the split that is remembered of a message. It may be of another conversation, in which other rows came before: then only its
     `whole` is right."""
-    view = facts_of(message).view
+    view = derived_of(message).view
     return None if view is None else view.get(SPLIT)
 
 

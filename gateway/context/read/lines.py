@@ -31,7 +31,7 @@ from gateway.context.read.records import parsed, records
 from gateway.context.read.text_results import result_in
 from gateway.context.read.view import SENT, calls_of, prose_of
 from gateway.context.read.words import Words, lexicon_of
-from gateway.wire.facts import Interned, MessageFacts, facts_of
+from gateway.wire.derived import Derived, Interned, derived_of
 from gateway.wire.memory import Memory
 from gateway.wire.message import RESULT_ROLES, Message, call_arguments, call_name, canonical, text_of
 
@@ -50,11 +50,11 @@ def read(message: Message, memory: Memory | None = None) -> tuple[Line, ...]:
     """Read a message as lines, or return its cached lines. They are cached with an interned message, and by the content of
     any other."""
     if type(message) is Interned:
-        facts: MessageFacts[Line] = message.facts
-        if facts.lines is None:
-            facts.lines = _read_whole(message, memory)
-            facts.grow(bytes_of(facts.lines))
-        return facts.lines
+        derived: Derived[Line] = message.derived
+        if derived.lines is None:
+            derived.lines = _read_whole(message, memory)
+            derived.grow(bytes_of(derived.lines))
+        return derived.lines
     if memory is None:
         return _read_whole(message, None)
     key = _key_of(message)
@@ -89,7 +89,7 @@ def bytes_of(lines: Sequence[Line]) -> int:
 
 def word_keys(message: Message, memory: Memory | None = None) -> frozenset[str]:
     """Return the keys (`Word.key`) of all words in the lines of a message. They are cached with an interned message."""
-    known: MessageFacts[Line] = facts_of(message)
+    known: Derived[Line] = derived_of(message)
     if known.keys is None:
         known.keys = frozenset([word.key for line in read(message, memory) for word in line.words])
         known.grow(getsizeof(known.keys))
@@ -225,7 +225,7 @@ def skim(message: Message, memory: Memory | None = None) -> tuple[Line, ...]:
     text = text_of(message)
     if len(text) <= SKIMMED_CHARACTERS:
         return read(message, memory)
-    known: MessageFacts[Line] = facts_of(message)
+    known: Derived[Line] = derived_of(message)
     if known.ends is None:
         known.ends = _read_ends(message, text, memory)
         known.grow(bytes_of(known.ends))

@@ -1,6 +1,6 @@
 """A table of whole numbers by text, for tens of thousands of words of which few are looked up.
 
-It keeps the bytes of the file as they are, and beside them the places of the rows. So it takes a quarter of the memory of a dict. A look-up
+It keeps the bytes of the file as they are, and beside them the positions of the rows. So it takes a quarter of the memory of a dict. A look-up
 takes ten times as long.
 """
 

@@ -80,7 +80,7 @@ _CLAUSE_END: Final = re.compile(r"[,;:.!…，。！；：、\n]|\s[-–—]+\s"
 
 
 def has_question_word(text: str) -> bool:
-    """Return whether a text has a question word at any place."""
+    """Return whether a text has a question word anywhere."""
     low = text.lower()
     found = _WORD.findall(low)
     return (
@@ -91,15 +91,15 @@ def has_question_word(text: str) -> bool:
     )
 
 
-def places_of_question_words(text: str) -> list[int]:
+def positions_of_question_words(text: str) -> list[int]:
     """Return the positions in a text of words that may begin a question or be inside one, in order."""
     low = text.lower()
-    places = [word.start() for word in _WORD.finditer(low) if word[0] in _FIRST or word[0] in _ANYWHERE]
-    return places if low.isascii() else sorted([*places, *[word.start() for word in _UNSPACED.finditer(low)]])
+    positions = [word.start() for word in _WORD.finditer(low) if word[0] in _FIRST or word[0] in _ANYWHERE]
+    return positions if low.isascii() else sorted([*positions, *[word.start() for word in _UNSPACED.finditer(low)]])
 
 
 def asks_by_word(text: str) -> bool:
-    """Return whether a clause of a text has a question word at a place where its language asks with it."""
+    """Return whether a clause of a text has a question word at a position where its language asks with it."""
     low = text.lower()
     if not low.isascii() and (_UNSPACED.search(low) or _asks_beside_letters(low)):
         return True

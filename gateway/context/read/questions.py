@@ -17,7 +17,7 @@ Of a whole message:
 import re
 from typing import Final
 
-from gateway.context.read.question_words import asks_by_word, has_question_word, places_of_question_words
+from gateway.context.read.question_words import asks_by_word, has_question_word, positions_of_question_words
 
 _QUESTION_MARK: Final = re.compile(r"(?:[?？؟\u037e]|(?<=[\u0370-\u03ff]);)(?:[\s\"'”’)\]]|$)")
 """Behind Greek letters a semicolon is a question mark."""
@@ -145,7 +145,7 @@ def unmarked_questions_in(text: str) -> str:
             found += [clause.strip()] if is_unmarked_question(clause.strip()) else []
             continue
         end = 0
-        for start in places_of_question_words(clause):
+        for start in positions_of_question_words(clause):
             if start >= end:
                 end = start + UNMARKED_QUESTION_CHARACTERS
                 found.append(clause[start:end].strip())

@@ -8,7 +8,7 @@ message that it stands for.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from gateway.wire.facts import MESSAGE_BYTES, Interned, MessageFacts, facts_of
+from gateway.wire.derived import MESSAGE_BYTES, Derived, Interned, derived_of
 from gateway.wire.message import Message, tool_calls
 
 SENT: Final = "turnfold.sent"
@@ -26,19 +26,19 @@ ADDED: Final = frozenset({SENT, CALLS, PROSE, SPLIT})
 def viewed(message: Message, members: Mapping[str, Any], bytes_of_members: Callable[[], int] = int) -> Message:
     """Return the view of a message that has these members. As long as the message is remembered, the same members give the same view, so that
     what is read of the view is remembered, too. ``bytes_of_members`` returns the bytes that the members take."""
-    facts: MessageFacts[Any] = facts_of(message)
-    before = facts.view
+    derived: Derived[Any] = derived_of(message)
+    before = derived.view
     if before is not None and all([before.get(name) == value for name, value in members.items()]):
         return before
     view = Interned({**message, **members, SENT: message}, MESSAGE_BYTES + bytes_of_members())
-    view.facts.on_growth = facts.grow
-    facts.view = view
+    view.derived.on_growth = derived.grow
+    derived.view = view
     freed = 0
     if before is not None:
-        before.facts.on_growth = None
-        freed = before.facts.size
+        before.derived.on_growth = None
+        freed = before.derived.size
     # This may forget the message, and another thread may at any time: then it has no view any more.
-    facts.grow(view.facts.size - freed)
+    derived.grow(view.derived.size - freed)
     return view
 
 

@@ -34,7 +34,7 @@ PLAIN, NUMBER, NAME, CODE, SYMBOL, DATE, IDENT = Shape
 
 
 TOKEN_BYTES: Final = 400
-"""Bytes of a cached token: its text, its word with the key, their tuple, their place in a table (tracemalloc, CPython
+"""Bytes of a cached token: its text, its word with the key, their tuple, their entry in a table (tracemalloc, CPython
 3.11)."""
 TEXT_BYTES: Final = 220
 """Bytes of a cached short text, without its words."""
@@ -99,7 +99,7 @@ _DIGIT: Final = re.compile(r"\d")
 _OF_SYMBOLS: Final = re.compile(r"[_@/\\:.]")
 _ADDRESS: Final = re.compile(r"[\w.+-]+@(?:[\w-]+\.)+[^\W\d_][\w-]*")
 """An e-mail address. The version of a package (``react@18.2.0``) ends in a number."""
-_PLACE: Final = re.compile(r"((?!\d+\.)[^:]+\.[A-Za-z]\w{0,5}):(\d+)(?:$|:(.*))")
+_FILE_POSITION: Final = re.compile(r"((?!\d+\.)[^:]+\.[A-Za-z]\w{0,5}):(\d+)(?:$|:(.*))")
 """A row of a file, as searches and compilers write it (``file:row:word``), and the first word of the row. This word is not split at its own
 colons: a token may have thousands of them."""
 _FILE: Final = re.compile(r"[^:]*/[^:/]*\.[a-z]\w{0,5}")
@@ -138,7 +138,7 @@ class Lexicon:
         )
 
     def __call__(self, text: str) -> tuple[Word, ...]:
-        """Return the words of a text that can be facts, each once, in the order of their first place."""
+        """Return the words of a text that can be facts, each once, in the order in which they first appear."""
         if len(text) > CACHED_CHARACTERS:
             return self._distinct(text)
         found = self._texts.get(text)
@@ -159,15 +159,15 @@ class Lexicon:
         return self._tokens.put(token, self._read(token)) if found is None else found
 
     def _read(self, token: str) -> tuple[Word, ...]:
-        """Return the words of a token: mostly one; several in a script without spaces, and of a place in a file."""
+        """Return the words of a token: mostly one; several in a script without spaces, and of a position in a file."""
         bare = token.strip(_EDGES)
         if not bare:
             return ()
         if not bare.isascii() and (run := _UNSPACED.search(bare)):
             return (*_unspaced(token, run[0]), *self(_UNSPACED.sub(" ", bare)))
         shape = _shape(bare)
-        if shape is IDENT and ":" in bare and (place := _PLACE.fullmatch(bare)):
-            parts = [part.strip(_EDGES) for part in place.groups("")]
+        if shape is IDENT and ":" in bare and (position := _FILE_POSITION.fullmatch(bare)):
+            parts = [part.strip(_EDGES) for part in position.groups("")]
             named = [(f"{token} {number}", part) for number, part in enumerate(parts) if part]
             return tuple([word for name, part in named for word in _word(name, part, _shape(part))])
         return _word(token, bare, shape)
@@ -179,7 +179,7 @@ def lexicon_of(memory: Memory | None) -> Words:
 
 
 def words(text: str, memory: Memory | None = None) -> tuple[Word, ...]:
-    """Return the words of a text that can be facts, each once, in the order of their first place."""
+    """Return the words of a text that can be facts, each once, in the order in which they first appear."""
     return lexicon_of(memory)(text)
 
 

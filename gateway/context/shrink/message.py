@@ -7,7 +7,7 @@ from typing import Any, Final
 from gateway.context.count.counter import Counter, CountText
 from gateway.context.shrink.json_value import shrink_json, shrink_json_hard
 from gateway.context.shrink.text import shrink_text
-from gateway.wire.facts import MESSAGE_BYTES, facts_of
+from gateway.wire.derived import MESSAGE_BYTES, derived_of
 from gateway.wire.message import Message
 from gateway.wire.views import Opaque
 
@@ -38,15 +38,15 @@ def shrink_message(
     ``question_words`` are the keys of the question's words: rows that have them are kept. ``thorough`` is false if texts are too
     long to be searched.
     """
-    facts = facts_of(message)
+    derived = derived_of(message)
     key = tokens, counter.name, question_words, thorough
-    shorter: Message | None = facts.shrunk.get(key)
+    shorter: Message | None = derived.shrunk.get(key)
     if shorter is None:
         shorter = _shrink(message, tokens, counter, question_words, thorough=thorough)
-        if counter.name and len(facts.shrunk) < MOST_FORMS:
-            facts.shrunk[key] = shorter
+        if counter.name and len(derived.shrunk) < MOST_FORMS:
+            derived.shrunk[key] = shorter
             if shorter is not message:
-                facts.grow(
+                derived.grow(
                     MESSAGE_BYTES + getsizeof(question_words) + sum([getsizeof(text) for _, text in _texts(shorter)])
                 )
     return shorter

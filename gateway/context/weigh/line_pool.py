@@ -1,16 +1,17 @@
 """The pool of a folded part's lines: where they are, and what is known of them together."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from itertools import chain
 from math import log
-from sys import getsizeof
-from typing import Any, Final, TypeVar
+from typing import Final
 
 from gateway.context.cut.agents import AUTONOMOUS_RESULTS
 from gateway.context.read.line import CALL, RECORD, SENTENCE, MessageLines
 from gateway.context.read.words import Word
+from gateway.context.weigh.choice_cache import ChoiceCache
 from gateway.context.weigh.envelope import envelope_of
+from gateway.context.weigh.passages import Passage, split_into_passages
 from gateway.context.weigh.replaced_statements import replaced_positions
 from gateway.context.weigh.speakers import Dialogue, dialogue_of, is_told_by_assistant
 from gateway.context.weigh.standing_wishes import StandingWishes, standing_wishes
@@ -32,26 +33,6 @@ FAMILY_LETTERS: Final = 5
 """Number of first letters that the words of one family share: compounds, and endings that the stem does not know."""
 MOST_FAMILY_WORDS: Final = 12
 """The most words of one family that are looked up. Chosen to bound the time."""
-MOST_CACHED_CHOICES: Final = 200
-"""Choices from one folded part that are cached: mostly one for each question."""
-PASSAGE_TOKENS: Final = 70
-"""The most tokens of a passage of prose."""
-WHOLE_MESSAGE_FACTOR: Final = 1.3
-"""A message of at most so many times `PASSAGE_TOKENS` is one passage."""
-
-Passage = range
-"""Positions of lines that are quoted together."""
-
-T = TypeVar("T")
-
-
-def _uncounted(_: int) -> None:
-    """Ignore the bytes of a pool that is not in a memory."""
-
-
-def _bytes_of(value: object) -> int:
-    """Return about how many bytes a choice takes."""
-    return getsizeof(value) + (sum(map(_bytes_of, value)) if isinstance(value, tuple) else 0)
 
 
 class LinePool:
@@ -76,25 +57,9 @@ class LinePool:
             self.positions[index] = range(start, len(self.message_of))
         self.tally = tally(self.readings, earlier)
         """It continues the counts of an earlier folded part of the conversation."""
-        self.add_bytes: Callable[[int], None] = _uncounted
-        """Called with the bytes by which the cached choices grow; negative if they shrink."""
-        self._chosen: dict[object, Any] = {}
-        self._chosen_bytes = 0
+        self.choices = ChoiceCache()
+        """What was chosen from these lines."""
         self._passages: dict[int, list[Passage]] = {}
-
-    def get_or_make(self, key: object, choose: Callable[[], T]) -> T:
-        """Return a choice from these lines. It is cached under ``key``, which has everything that the choice depends on."""
-        found: T | None = self._chosen.get(key)
-        if found is None:
-            if len(self._chosen) >= MOST_CACHED_CHOICES:
-                self._chosen.clear()
-                self.add_bytes(-self._chosen_bytes)
-                self._chosen_bytes = 0
-            found = self._chosen[key] = choose()
-            more = _bytes_of(key) + _bytes_of(found)
-            self._chosen_bytes += more
-            self.add_bytes(more)
-        return found
 
     @cached_property
     def worth(self) -> Worth:
@@ -129,28 +94,11 @@ class LinePool:
         }
 
     def passages(self, message: int) -> list[Passage]:
-        """Split a message into passages: a record or a call alone, prose up to `PASSAGE_TOKENS`, a message that is hardly longer
-        whole."""
+        """Return the passages of a message."""
         passages = self._passages.get(message)
         if passages is None:
-            passages = self._passages[message] = self._split_into_passages(self.positions[message])
+            passages = self._passages[message] = split_into_passages(self.lines, self.positions[message])
         return passages
-
-    def _split_into_passages(self, positions: range) -> list[Passage]:
-        """Split the lines of a message at records, and where a passage would have more than `PASSAGE_TOKENS`."""
-        lines = self.lines
-        if sum([lines[position].size for position in positions]) <= PASSAGE_TOKENS * WHOLE_MESSAGE_FACTOR:
-            return [positions]
-        cut: list[Passage] = []
-        start, size = positions.start, 0.0
-        for position in positions:
-            line = lines[position]
-            record = line.kind is RECORD and position > start and lines[position - 1].group != line.group
-            if position > start and (record or size + line.size > PASSAGE_TOKENS):
-                cut.append(range(start, position))
-                start, size = position, 0.0
-            size += line.size
-        return [*cut, range(start, positions.stop)]
 
     def size(self, passage: Passage) -> float:
         """Return the approximate tokens of a passage."""

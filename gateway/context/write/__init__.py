@@ -5,7 +5,7 @@
 - `kept`: the kept messages, whole or shortened.
 - `replacement`: the note and the quotes for all other messages. `insertion`: both put into the kept messages.
 - `readings`, `pools`: the folded messages as lines.
-- `asked`: what the current question asks, and how many quotes it gets. `set_aside`: how kept turns and the digest make room for them.
+- `current_question`: what the current question asks, and how many quotes it gets. `set_aside`: how kept turns and the digest make room for them.
 - `quotes`: the quotes of all questions since the cut. `search`: the lines for one question. `fill`: what fills the rest of its room.
 
 Beside a fold:

@@ -28,6 +28,6 @@ def compacted(
     questions = [text_of(source.messages[index]) for index in folded if source.messages[index].get("role") == "user"]
     question = shrink_text(questions[-1], int(tokens * LAST_QUESTION_SHARE), counter.text) if questions else ""
     pool = pool_of(source, folded)
-    room = tokens - counter.text(question) - frames.frame_tokens(frames.HEAD, counter.text)
+    room = tokens - counter.text(question) - frames.frame_tokens(frames.DIGEST, counter.text)
     note = rows.render(pool, digest.choose(pool, room, counter.text)) if pool.lines and room > 0 else ""
-    return frames.framed(frames.HEAD, note) if note else frames.CUT, question
+    return frames.framed(frames.DIGEST, note) if note else frames.NOTICE, question

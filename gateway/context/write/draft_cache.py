@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gateway.context.count.counter import Counter
 from gateway.context.write.draft import Draft
-from gateway.wire.facts import Interned
+from gateway.wire.derived import Interned
 from gateway.wire.memory import Memory
 from gateway.wire.message import Message, text_of
 

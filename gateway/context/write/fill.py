@@ -12,7 +12,8 @@ from gateway.context import frames
 from gateway.context.choose import digest, recall
 from gateway.context.count.counter import CountText
 from gateway.context.read.line import CALL, RECORD, SENTENCE
-from gateway.context.weigh.line_pool import LinePool, Passage
+from gateway.context.weigh.line_pool import LinePool
+from gateway.context.weigh.passages import Passage
 
 LEAST_FILL_TOKENS: Final = 16
 """Tokens. A smaller rest seldom holds a line. The quotes have their frame already, so it may be less than `quotes.LEAST_SEARCH_TOKENS`."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.context import frames
-from gateway.context.frames import CUT
+from gateway.context.frames import NOTICE
 from gateway.wire.message import PINNED_ROLES, Message, texts
 
 
@@ -35,8 +35,8 @@ def with_note_and_quotes(kept: Mapping[int, Message], note: str, quotes: Mapping
 def _with_frames(message: Message, before: str, after: str) -> Message:
     """Return a message with a frame before its content and one after it; empty frames are left out."""
     content: Any = message.get("content")
-    # The notice `CUT` is no frame: it stays when frames are removed, so the checksum of the quotes covers it.
-    notice = [CUT] if before == CUT else []
+    # The notice is no frame: it stays when frames are removed, so the checksum of the quotes covers it.
+    notice = [NOTICE] if before == NOTICE else []
     if isinstance(content, list):
         sealed = frames.sealed(after, "\n".join([*notice, *texts(content)])) if after else ""
         return {**message, "content": [*_part(before), *content, *_part(sealed)]}
@@ -50,5 +50,7 @@ def _part(text: str) -> list[dict[str, Any]]:
 
 
 def _has_notice(message: Message, note: str) -> bool:
-    """Return whether the note is only the notice `CUT`, and the message begins with it already."""
-    return note == CUT and message.get("role") == "user" and next(texts(message.get("content")), "").startswith(CUT)
+    """Return whether the note is only the notice, and the message begins with it already."""
+    return (
+        note == NOTICE and message.get("role") == "user" and next(texts(message.get("content")), "").startswith(NOTICE)
+    )

@@ -6,7 +6,7 @@ from typing import Final
 
 from gateway.context.cut.layout import Layout
 from gateway.context.cut.media_and_reasoning import has_media_or_reasoning, without_media_and_reasoning
-from gateway.context.cut.question import kept_whole, question_of
+from gateway.context.cut.question import kept_whole, question_indices
 from gateway.context.cut.result_limits import result_limits, tokens_of_characters
 from gateway.context.cut.source import Source
 from gateway.context.cut.unit_limits import unit_limits
@@ -24,7 +24,7 @@ def kept_messages(source: Source, layout: Layout) -> dict[int, Message]:
     """Return the kept messages by index. The question, and messages that must stay whole, are not shortened here."""
     limits = unit_limits(layout.units, layout.room)
     left_out = set(layout.left_out)
-    untouched = kept_whole(source) | set(question_of(source))
+    untouched = kept_whole(source) | set(question_indices(source))
     questions = {unit.turn: unit.indices for unit in layout.units if unit.kind is USER}
     # With the words of the current question, old messages would change with every question.
     words_in_turn = cache(lambda turn: words_of_question(source, questions.get(turn, ())))

@@ -15,7 +15,7 @@ from gateway.context.write.readings import (
     reading_of,
     readings_of_notes,
 )
-from gateway.wire.facts import Interned
+from gateway.wire.derived import Interned
 from gateway.wire.memory import Memory
 from gateway.wire.message import Message
 
@@ -24,10 +24,10 @@ POOL_KEY_BYTES: Final = 200
 POOL_LINE_BYTES: Final = 150
 """Bytes that a pool takes for each of its lines besides the line: its tables by position."""
 POOL_MESSAGE_BYTES: Final = 150
-"""Bytes that a remembered pool takes for each of its messages: its origin, and its place in the table of origins (``sys.getsizeof``, CPython
+"""Bytes that a remembered pool takes for each of its messages: its origin, and its entry in the table of origins (``sys.getsizeof``, CPython
 3.11)."""
 POOL_WORD_BYTES: Final = 50
-"""Bytes that a pool takes for each word of a line: its place in the facts of its message, and in the pool's tables."""
+"""Bytes that a pool takes for each word of a line: its entry in the facts of its message, and in the pool's tables."""
 
 ReadMessage = Callable[[Message, Memory], tuple[Line, ...]]
 """Reads a message in full, or skims it."""
@@ -67,7 +67,7 @@ def pool_of(source: Source, folded: Sequence[int], read_in_full: frozenset[int] 
         readings.append(known or reading_of(source, index, read, shown))
     pool = LinePool(readings, first_question, earlier.pool.tally if earlier is not None else None)
     _, entry = source.memory.put(key, _CachedPool(pool, origins), bytes_of(pool) + POOL_MESSAGE_BYTES * len(origins))
-    pool.add_bytes = entry.grow
+    pool.choices.add_bytes = entry.grow
     if (name := _newest_pool_name(source)) is not None:
         source.memory.put(name, key, POOL_KEY_BYTES)
     return pool

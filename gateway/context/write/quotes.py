@@ -9,7 +9,7 @@ from gateway.context import frames
 from gateway.context.cut.units import Cut
 from gateway.context.read.instructions import without_frame
 from gateway.context.read.questions import wants_to_know
-from gateway.context.write.asked import Ask, Kind, allowance, question_text, set_aside_tokens
+from gateway.context.write.current_question import CurrentQuestion, Kind, allowance, question_text, set_aside_tokens
 from gateway.context.write.search import NO_QUOTES, LineKey, Query, Quotes, Search
 from gateway.wire.message import Message
 
@@ -19,7 +19,7 @@ MOST_EARLIER_QUESTIONS: Final = 8
 """Questions of an agent's conversation since the cut, from the first on, whose quotes may stay. A new replica searches once for each of them."""
 
 
-def quotes_of(search: Search, ask: Ask, kept: Mapping[int, Message], left: int) -> dict[int, Quotes]:
+def quotes_of(search: Search, question: CurrentQuestion, kept: Mapping[int, Message], left: int) -> dict[int, Quotes]:
     """Return the quotes for the current question, in ``left`` tokens, and for earlier questions since the cut; by the
     index of the message that they follow.
 
@@ -31,7 +31,7 @@ def quotes_of(search: Search, ask: Ask, kept: Mapping[int, Message], left: int) 
         return {}
     may_stay = layout.has_agent and layout.cut_at_question.first_kept and not layout.set_aside
     earlier = _earlier_quotes(search, kept) if may_stay else {}
-    current = _current_quotes(search, ask, kept, earlier, left)
+    current = _current_quotes(search, question, kept, earlier, left)
     if _tokens_of(earlier) + current.tokens > left:
         earlier = {}
     return {**earlier, layout.question[-1]: current} if current.lines else earlier
@@ -59,7 +59,7 @@ def _earlier_quotes(search: Search, kept: Mapping[int, Message]) -> dict[int, Qu
 
 
 def _current_quotes(
-    search: Search, ask: Ask, kept: Mapping[int, Message], earlier: Mapping[int, Quotes], left: int
+    search: Search, question: CurrentQuestion, kept: Mapping[int, Message], earlier: Mapping[int, Quotes], left: int
 ) -> Quotes:
     """Return the quotes for the current question. It shares ``left`` tokens with ``earlier`` quotes.
 
@@ -67,34 +67,38 @@ def _current_quotes(
     2. A message with an allowance that may ask: it gets what is relevant to it.
     3. Another question of an agent's conversation: its quotes are small, because they stay for many requests.
     """
-    allowed, quoted_before, spent = allowance(ask), _lines_of(earlier), _tokens_of(earlier)
+    allowed, quoted_before, spent = allowance(question), _lines_of(earlier), _tokens_of(earlier)
     free = left - spent - frames.JOINT_TOKENS
     if allowed.free_tokens:
-        tokens = _beside_steps(search, kept, free, ask)
+        tokens = _beside_steps(search, kept, free, question)
         query = Query(
-            without_frame(ask.searched),
+            without_frame(question.search_text),
             tokens,
             quoted_before,
-            of_long_history=ask.of_long_history,
+            of_long_history=question.of_long_history,
             fact_tokens=allowed.fact_tokens,
         )
         if tokens < LEAST_SEARCH_TOKENS:
             return NO_QUOTES
         return search.find_and_fill(query, kept) if allowed.fills else search.find(query)
-    few = _few_tokens(ask, spent, free) if search.layout.has_agent and search.layout.cut_at_question.first_kept else 0
-    return search.find(Query(ask.text, few, quoted_before)) if few >= LEAST_SEARCH_TOKENS else NO_QUOTES
+    few = (
+        _few_tokens(question, spent, free)
+        if search.layout.has_agent and search.layout.cut_at_question.first_kept
+        else 0
+    )
+    return search.find(Query(question.text, few, quoted_before)) if few >= LEAST_SEARCH_TOKENS else NO_QUOTES
 
 
-def _few_tokens(ask: Ask, spent: int, free: int) -> int:
+def _few_tokens(question: CurrentQuestion, spent: int, free: int) -> int:
     """Return the tokens of quotes for a message without an allowance. A question gets more if the folded part is so long that the digest
     says little of it."""
-    few = _tokens_kept_free(ask.text, ask.layout.cut_at_question, spent)
-    if ask.kind is Kind.QUESTION and ask.of_long_history:
-        return max(few, min(ask.layout.room.quote_tokens - spent, free))
+    few = _tokens_kept_free(question.text, question.layout.cut_at_question, spent)
+    if question.kind is Kind.QUESTION and question.of_long_history:
+        return max(few, min(question.layout.room.quote_tokens - spent, free))
     return few
 
 
-def _beside_steps(search: Search, kept: Mapping[int, Message], free: int, ask: Ask) -> int:
+def _beside_steps(search: Search, kept: Mapping[int, Message], free: int, question: CurrentQuestion) -> int:
     """Return the tokens of the current question's quotes, at most those that it is allowed.
 
     That is the room that was free when the question was asked. When the steps of its turn take some of it, the quotes shrink by a
@@ -102,9 +106,9 @@ def _beside_steps(search: Search, kept: Mapping[int, Message], free: int, ask: A
     """
     layout, cost = search.layout, search.source.cost
     steps = 0 if layout.ends_with_question else sum([cost(kept[at]) for at in kept if at > layout.question[-1]])
-    tokens = int(min(free + steps, allowance(ask).free_tokens))
+    tokens = int(min(free + steps, allowance(question).free_tokens))
     if tokens > free:
-        tokens = min(tokens, set_aside_tokens(ask))
+        tokens = min(tokens, set_aside_tokens(question))
     while tokens > max(free, 0):
         tokens = tokens * 3 // 4
     return tokens

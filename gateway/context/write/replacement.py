@@ -13,15 +13,15 @@ from gateway.context.cut.layout import Layout
 from gateway.context.cut.source import Source
 from gateway.context.cut.units import USER, Cut
 from gateway.context.weigh.line_pool import LinePool
-from gateway.context.write.asked import Ask, tokens_before_digest
+from gateway.context.write.current_question import CurrentQuestion, tokens_before_digest
 from gateway.context.write.pools import pool_of
 from gateway.context.write.quotes import quotes_of
 from gateway.context.write.search import LineKey, Search, line_keys, positions_of, words_of_pinned
 from gateway.context.write.set_aside import digest_tokens_beside_quotes
 from gateway.wire.message import PINNED_ROLES, Message
 
-BRIEF_HEAD_TOKENS: Final = 200
-"""Tokens. A smaller digest gets the brief head: a longer frame would take more than a tenth of it."""
+LEAST_FULL_FRAME_TOKENS: Final = 200
+"""Tokens. A smaller digest gets `frames.BRIEF_DIGEST`: a longer opening line would take more than a tenth of it."""
 LEAST_ROWS_TOKENS: Final = 8
 """Tokens of the rows in the smallest digest: one identifier with its key."""
 
@@ -65,11 +65,13 @@ class _WrittenDigest(NamedTuple):
     """The indices of the messages from which they were chosen."""
 
 
-def replacement_of(source: Source, ask: Ask, kept: Mapping[int, Message], spare: int = 0) -> Replacement:
+def replacement_of(
+    source: Source, question: CurrentQuestion, kept: Mapping[int, Message], spare: int = 0
+) -> Replacement:
     """Write the note and the quotes for a layout and its question, in the room that the kept messages leave, less ``spare`` tokens."""
-    layout = ask.layout
+    layout = question.layout
     left = source.budget.room - sum(map(source.cost, kept.values())) - _tokens_around_note(source, kept) - spare
-    size = _digest_tokens(source, ask, left)
+    size = _digest_tokens(source, question, left)
     earlier = _earlier_digest(source, layout, size)  # before the pool of all messages, which the next fold starts from
     pool = pool_of(source, layout.folded)
     note = (
@@ -83,25 +85,25 @@ def replacement_of(source: Source, ask: Ask, kept: Mapping[int, Message], spare:
         note_lines = line_keys(pool, in_note)
         pool = pool_of(source, layout.left_out)
         in_note = positions_of(pool, note_lines)
-    quoted = quotes_of(Search(source, layout, pool, in_note), ask, kept, left)
+    quoted = quotes_of(Search(source, layout, pool, in_note), question, kept, left)
     quotes = {index: each.text for index, each in quoted.items()}
     lines = [line for each in quoted.values() for line in each.lines]
     return Replacement(note.text, quotes, pool, in_note, positions_of(pool, lines), len(lines), note.stage)
 
 
-def _digest_tokens(source: Source, ask: Ask, left: int) -> int:
+def _digest_tokens(source: Source, question: CurrentQuestion, left: int) -> int:
     """Return the tokens of the digest, which shares ``left`` tokens with the quotes.
 
     A digest may fill a tight room, but it leaves some tokens free for quotes. If the current question may be about anything that was said,
     these are its own tokens. If not, they are those that the cut has kept free.
     """
-    layout = ask.layout
+    layout = question.layout
     size = min(layout.cut.digest_tokens, left)
     if layout.tight:
-        for_question = tokens_before_digest(ask)
+        for_question = tokens_before_digest(question)
         kept_free = max(layout.cut.quote_tokens, layout.cut_at_question.quote_tokens)
         size = min(size, left - for_question) if for_question else max(size, left - kept_free)
-    return digest_tokens_beside_quotes(source, ask, size, left)
+    return digest_tokens_beside_quotes(source, question, size, left)
 
 
 def _tokens_around_note(source: Source, kept: Mapping[int, Message]) -> int:
@@ -119,20 +121,20 @@ def _digest_note(source: Source, pool: LinePool, size: int, *, skipped: int = 0)
     lines are those in the larger pool.
     """
     count = source.counter.text
-    head = frames.HEAD if size >= BRIEF_HEAD_TOKENS else frames.BRIEF_HEAD
-    size -= frames.frame_tokens(head, count)
+    opening = frames.DIGEST if size >= LEAST_FULL_FRAME_TOKENS else frames.BRIEF_DIGEST
+    size -= frames.frame_tokens(opening, count)
     if not pool.lines or size < LEAST_ROWS_TOKENS:
-        return Note(frames.CUT)
+        return Note(frames.NOTICE)
     pinned_words = words_of_pinned(source)
 
     def choose() -> tuple[str, frozenset[int]]:
         chosen = digest.choose(pool, size, count, known=pinned_words)
         return rows.render(pool, chosen), frozenset(chosen)
 
-    text, positions = pool.get_or_make(("digest", size, count, pinned_words), choose)
+    text, positions = pool.choices.get_or_make(("digest", size, count, pinned_words), choose)
     if not text:
-        return Note(frames.CUT)
-    return Note(frames.framed(head, text), frozenset([position + skipped for position in positions]), "digest")
+        return Note(frames.NOTICE)
+    return Note(frames.framed(opening, text), frozenset([position + skipped for position in positions]), "digest")
 
 
 def _earlier_digest(source: Source, layout: Layout, size: int) -> _WrittenDigest | None:
@@ -150,15 +152,15 @@ def _continued_note(source: Source, earlier: _WrittenDigest, pool: LinePool, siz
     """Return a note of ``size`` tokens that begins with an earlier digest, and goes on with a digest of the messages that were folded since."""
     count, pinned_words = source.counter.text, words_of_pinned(source)
     shown = positions_of(pool, earlier.lines)
-    size -= count(earlier.text) + frames.joint_tokens(count) + frames.frame_tokens(frames.BRIEF_HEAD, count)
+    size -= count(earlier.text) + frames.joint_tokens(count) + frames.frame_tokens(frames.BRIEF_DIGEST, count)
 
     def choose() -> tuple[str, frozenset[int]]:
         chosen = digest.choose(pool, size, count, known=pinned_words, earlier=digest.Shown(shown, earlier.messages))
         return rows.render(pool, chosen), frozenset(chosen)
 
     key = ("continued digest", size, count, pinned_words, earlier.messages, shown)
-    text, added = pool.get_or_make(key, choose) if size >= LEAST_ROWS_TOKENS else ("", frozenset[int]())
-    addition = f"\n\n{frames.framed(frames.BRIEF_HEAD, text)}" if text else ""
+    text, added = pool.choices.get_or_make(key, choose) if size >= LEAST_ROWS_TOKENS else ("", frozenset[int]())
+    addition = f"\n\n{frames.framed(frames.BRIEF_DIGEST, text)}" if text else ""
     return Note(f"{earlier.text}{addition}", shown | added, "digest")
 
 

@@ -73,7 +73,7 @@ class Search(msgspec.Struct, frozen=True):
 
     def find(self, query: Query) -> Quotes:
         """Return quotes with the lines that are relevant to a question, without those in the note and those quoted before."""
-        return self.pool.get_or_make(("found", query, *self._key()), partial(self._find, query))
+        return self.pool.choices.get_or_make(("found", query, *self._key()), partial(self._find, query))
 
     def find_and_fill(self, query: Query, kept: Mapping[int, Message]) -> Quotes:
         """Return quotes with the lines that are relevant to the newest message, and fill the rest of its tokens.
@@ -84,7 +84,7 @@ class Search(msgspec.Struct, frozen=True):
         """
         pool, still_kept = self._with_shortened(kept)
         key = ("filled", query, *self._key(), hash(still_kept))
-        return pool.get_or_make(key, partial(self._find_and_fill, pool, query, still_kept))
+        return pool.choices.get_or_make(key, partial(self._find_and_fill, pool, query, still_kept))
 
     def _key(self) -> tuple[object, ...]:
         """Return everything but the query and the pool on which found quotes depend."""
@@ -97,7 +97,7 @@ class Search(msgspec.Struct, frozen=True):
         pool = _pool_to_search(self.source, layout, self.pool, query.text, pinned_words)
         in_note = self._note_in(pool)
         key = ("hidden", layout.cut_at_question.first_kept, layout.set_aside, in_note)
-        hidden = pool.get_or_make(key, partial(_hidden_lines, layout, pool, in_note))
+        hidden = pool.choices.get_or_make(key, partial(_hidden_lines, layout, pool, in_note))
         hidden |= positions_of(pool, query.quoted_before)
         scores = recall.relevance(pool, query.text, pinned_words, nearness_of(self.source))
         quoted = recall.choose(pool, scores, query.most_tokens, self.source.counter.text, hidden)

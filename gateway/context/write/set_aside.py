@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from gateway.context.cut.layout import Layout
 from gateway.context.cut.source import Source
 from gateway.context.cut.units import USER, Cut, Unit, newest_question
-from gateway.context.write.asked import Ask, set_aside_tokens
+from gateway.context.write.current_question import CurrentQuestion, set_aside_tokens
 from gateway.context.write.readings import FULLY_READ_CHARACTERS, messages_by_relevance, number_skimmed
 from gateway.wire.message import media_parts
 
@@ -39,28 +39,28 @@ a running task asks for (24 requests of joined conversations with tools; with 0.
 """
 
 
-def with_room_for_quotes(source: Source, ask: Ask) -> Ask:
+def with_room_for_quotes(source: Source, question: CurrentQuestion) -> CurrentQuestion:
     """Return the question with a layout in which the oldest kept turns are set aside, if it would get too few quotes.
 
     The turn before the question stays (in an agent's conversation only its end), and everything from the first media on. The
     boundary moves in steps, so that the next question's request begins like this one.
     """
-    layout = ask.layout
+    layout = question.layout
     first, units = layout.cut.first_kept, layout.units
-    wanted = set_aside_tokens(ask)
+    wanted = set_aside_tokens(question)
     if not wanted:
-        return ask
+        return question
     sums = _kept_sums(layout)
     missing = wanted - _free_beside_turns(layout, sums)
     if missing <= 0:
-        return ask
+        return question
     step = max(wanted // 2, 1)
     boundary = min(first + bisect_left(sums, ceil(missing / step) * step), len(units) - 1)
     reread = sums[-1] - sums[min(boundary - first, len(sums) - 1)]
     if reread > _most_reread(layout) * missing:
-        return ask
+        return question
     set_aside = (_steps_before if layout.has_agent else _turns_before)(source, layout, boundary)
-    return replace(ask, layout=replace(layout, set_aside=set_aside))
+    return replace(question, layout=replace(layout, set_aside=set_aside))
 
 
 def _turns_before(source: Source, layout: Layout, boundary: int) -> tuple[int, ...]:
@@ -99,29 +99,29 @@ def _has_media(source: Source, index: int) -> bool:
     return any(True for _ in media_parts(source.messages[index]))
 
 
-def digest_tokens_beside_quotes(source: Source, ask: Ask, wanted: int, left: int) -> int:
+def digest_tokens_beside_quotes(source: Source, question: CurrentQuestion, wanted: int, left: int) -> int:
     """Return the tokens of a digest that shares ``left`` tokens with quotes: the ``wanted`` tokens, or fewer if the question is about the part
     that is only skimmed. Then the quotes need the room."""
-    layout = ask.layout
-    if left - wanted >= QUOTES_BEFORE_DIGEST or not (layout.ends_with_question and ask.of_long_history):
+    layout = question.layout
+    if left - wanted >= QUOTES_BEFORE_DIGEST or not (layout.ends_with_question and question.of_long_history):
         return wanted
-    is_searched = ask.is_searched and ask.names_subject
+    is_searched = question.is_searched and question.names_subject
     skimmed = number_skimmed(source.messages, layout.folded, FULLY_READ_CHARACTERS) if is_searched else 0
-    if not skimmed or not _is_about(source, ask, frozenset(layout.folded[:skimmed])):
+    if not skimmed or not _is_about(source, question, frozenset(layout.folded[:skimmed])):
         return wanted
     return max(min(wanted, left - QUOTES_BEFORE_DIGEST), int(wanted * SHORTENED_DIGEST_SHARE))
 
 
-def _is_about(source: Source, ask: Ask, part: frozenset[int]) -> bool:
+def _is_about(source: Source, question: CurrentQuestion, part: frozenset[int]) -> bool:
     """Return whether a question is about a part of the conversation: nearly all the most relevant messages are in it."""
-    not_searched = {*ask.layout.question, *source.structure.pinned}
+    not_searched = {*question.layout.question, *source.structure.pinned}
     indices = [index for index in range(len(source.messages)) if index not in not_searched]
-    best = messages_by_relevance(source, indices, ask.text)[:TOPIC_MESSAGES]
+    best = messages_by_relevance(source, indices, question.text)[:TOPIC_MESSAGES]
     return sum([index in part for index in best]) >= OLD_TOPIC_SHARE * len(best)
 
 
 def quotes_fit_beside_turns(layout: Layout, quote_tokens: int) -> bool:
-    """Return whether the room has place for so many tokens of quotes although all kept turns are sent, up to the current question."""
+    """Return whether so many tokens of quotes fit into the room although all kept turns are sent, up to the current question."""
     return quote_tokens <= _free_beside_turns(layout, _kept_sums(layout))
 
 

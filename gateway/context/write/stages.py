@@ -17,13 +17,13 @@ from msgspec.structs import replace
 from gateway.context.cut.cutting import layout_of
 from gateway.context.cut.layout import Layout
 from gateway.context.cut.media_and_reasoning import has_media_or_reasoning
-from gateway.context.cut.question import kept_whole, may_fit, question_of
+from gateway.context.cut.question import kept_whole, may_fit, question_indices
 from gateway.context.cut.rungs import QUESTION_ONLY
 from gateway.context.cut.source import Source
 from gateway.context.cut.unit_limits import gets_final_size
 from gateway.context.shrink.gaps import characters_without_markers
 from gateway.context.shrink.message import fair_limits, shrink_message
-from gateway.context.write.asked import Ask, ask_of
+from gateway.context.write.current_question import CurrentQuestion, current_question_of
 from gateway.context.write.draft import NOTE_STAGES, QUOTES_STAGE, Draft, QuestionKept, Step
 from gateway.context.write.kept import kept_messages, words_of_question
 from gateway.context.write.replacement import Replacement, replacement_of
@@ -70,15 +70,15 @@ def first_sketch(source: Source, layout: Layout) -> Sketch:
 
     Turns are set aside for quotes before it is known how many quotes are found. If these fit beside the turns, the turns are kept after all.
     """
-    ask_beside_turns = ask_of(source, layout)
-    ask = with_room_for_quotes(source, ask_beside_turns)
-    kept = kept_messages(source, ask.layout)
-    replacement = _replacement(source, ask, kept)
-    if ask.layout.set_aside and _turns_can_stay(source, ask.layout, kept, replacement):
-        ask = ask_beside_turns
+    question_beside_turns = current_question_of(source, layout)
+    question = with_room_for_quotes(source, question_beside_turns)
+    kept = kept_messages(source, question.layout)
+    replacement = _replacement(source, question, kept)
+    if question.layout.set_aside and _turns_can_stay(source, question.layout, kept, replacement):
+        question = question_beside_turns
         kept = kept_messages(source, layout)
-        replacement = _replacement(source, ask, kept)
-    return _sketch_of(source, ask.layout, kept, replacement)
+        replacement = _replacement(source, question, kept)
+    return _sketch_of(source, question.layout, kept, replacement)
 
 
 def _turns_can_stay(
@@ -90,7 +90,9 @@ def _turns_can_stay(
     """
     if not layout.ends_with_question:
         before = {index: message for index, message in kept.items() if index <= layout.question[-1]}
-        replacement = _replacement(source, ask_of(source, replace(layout, ends_with_question=True)), before)
+        replacement = _replacement(
+            source, current_question_of(source, replace(layout, ends_with_question=True)), before
+        )
     return replacement is None or quotes_fit_beside_turns(layout, _tokens_of_quotes(source, replacement))
 
 
@@ -113,11 +115,11 @@ def _written(source: Source, replacement: Replacement | None) -> Iterator[Step]:
         yield Step(QUOTES_STAGE, -_tokens_of_quotes(source, replacement), detail, lines)
 
 
-def _replacement(source: Source, ask: Ask, kept: Mapping[int, Message]) -> Replacement | None:
+def _replacement(source: Source, question: CurrentQuestion, kept: Mapping[int, Message]) -> Replacement | None:
     """Return the note and the quotes of a layout; None if every message is kept as it came."""
     is_changed = any(kept[index] is not source.messages[index] for index in kept)
-    if ask.layout.folded or source.earlier_notes or is_changed:
-        return replacement_of(source, ask, kept)
+    if question.layout.folded or source.earlier_notes or is_changed:
+        return replacement_of(source, question, kept)
     return None
 
 
@@ -142,7 +144,7 @@ def _with_larger_results(sketch: Sketch, source: Source) -> Sketch:
         return sketch
     costs = [source.cost_without_ids(messages[index]) for index in shortened]
     total = rest + sum([source.cost_without_ids(kept[index]) for index in shortened])
-    question_words = words_of_question(source, question_of(source))
+    question_words = words_of_question(source, question_indices(source))
     larger = {
         index: shrink_message(messages[index], limit, source.counter, question_words, thorough=source.thorough)
         for index, limit in zip(shortened, fair_limits(costs, total), strict=True)
@@ -156,9 +158,9 @@ def write_shorter(sketch: Sketch, source: Source) -> Sketch:
     excess = _excess(sketch, source)
     if excess > MOST_JOINT_TOKENS or sketch.replacement is None:
         return sketch
-    ask = ask_of(source, sketch.layout)
+    question = current_question_of(source, sketch.layout)
     for spare in (excess, excess + 2, excess + MOST_JOINT_TOKENS):
-        replacement = replacement_of(source, ask, sketch.kept, spare)
+        replacement = replacement_of(source, question, sketch.kept, spare)
         shorter = _sketch_of(source, sketch.layout, sketch.kept, replacement)
         if _excess(shorter, source) <= 0:
             return shorter
@@ -167,7 +169,7 @@ def write_shorter(sketch: Sketch, source: Source) -> Sketch:
 
 def shrink_others(sketch: Sketch, source: Source) -> Sketch:
     """Shorten the largest kept messages, tool results first; never the question or messages that must stay whole."""
-    untouched = kept_whole(source) | set(question_of(source))
+    untouched = kept_whole(source) | set(question_indices(source))
     shrinkable = [index for index in sketch.kept if index not in untouched]
     results = [index for index in shrinkable if sketch.kept[index].get("role") in RESULT_ROLES]
     kept, saved = _shrink_largest(sketch, source, (results, shrinkable), _excess(sketch, source))
@@ -196,7 +198,7 @@ def cut_question(sketch: Sketch, source: Source) -> Sketch:
     """Shorten a question that does not fit the window beside the newest step: its earlier messages first, then its last one."""
     if source.policy.question == "refuse":
         return sketch
-    question = [index for index in question_of(source) if index in sketch.kept]
+    question = [index for index in question_indices(source) if index in sketch.kept]
     shorter, saved = sketch, 0
     for part in filter(None, (question[:-1], question[-1:])):
         total = sum(map(source.cost_without_ids, shorter.messages))
@@ -240,7 +242,7 @@ def _shrink_largest(
     """Shorten the messages of each group, the largest first, until ``excess`` tokens are saved. Return the kept messages
     and the saved tokens."""
     kept = dict(sketch.kept)
-    question_words = words_of_question(source, question_of(source))
+    question_words = words_of_question(source, question_indices(source))
     saved = 0
     for group in groups:
         for index in sorted(group, key=lambda index: -source.cost_without_ids(kept[index])):

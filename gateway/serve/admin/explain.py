@@ -24,7 +24,7 @@ async def explain(gateway: Gateway, conversation: Conversation) -> dict[str, Any
     """
     place, task = await task_of(gateway, conversation)
     # Beside the event loop: a fold of megabytes takes seconds.
-    return await gateway.pool.run(lambda: _explained(conversation, place, task), size_bytes=len(conversation.raw))
+    return await gateway.threads.run(lambda: _explained(conversation, place, task), size_bytes=len(conversation.raw))
 
 
 def _explained(conversation: Conversation, place: Place, task: Task) -> dict[str, Any]:

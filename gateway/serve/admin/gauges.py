@@ -13,7 +13,7 @@ def gauges(gateway: Gateway) -> Iterator[Gauge]:
     yield _one("turnfold_open_requests", "Requests that are being served.", gateway.admission.requests)
     yield _one("turnfold_open_streams", "Answers that are being handed on.", gateway.admission.streams)
     yield _one("turnfold_held_bytes", "Bytes of bodies held for open requests.", gateway.admission.size_bytes)
-    yield _one("turnfold_queue_length", "Pieces of work that wait for a thread or run in one.", gateway.pool.waiting)
+    yield _one("turnfold_queue_length", "Pieces of work that wait for a thread or run in one.", gateway.threads.waiting)
     yield _one("turnfold_background_tasks", "Background tasks that are running.", len(gateway.tasks))
     yield _one("turnfold_records_waiting", "Records that are not yet in the store.", gateway.records.waiting)
     yield _one("turnfold_log_lines_lost", "Lines of the log since the start that could not be written.", lost_lines())

@@ -27,7 +27,7 @@ def status(gateway: Gateway) -> dict[str, Any]:
         "mode": settings.fold.mode,
         "requests_open": gateway.admission.requests,
         "bytes_held": gateway.admission.size_bytes,
-        "queue": gateway.pool.waiting,
+        "queue": gateway.threads.waiting,
         "background_tasks": len(gateway.tasks),
         "upstreams": [
             {

@@ -85,7 +85,9 @@ async def metrics(gateway: Gateway, _: web.Request) -> web.Response:
 async def explained(gateway: Gateway, request: web.Request) -> Any:
     """Explain what would be done to a request. Raises ClientError."""
     raw = await request.read()
-    conversation = await gateway.pool.run(lambda: recognise(raw, gateway.memory), size_bytes=len(raw) // READS_FASTER)
+    conversation = await gateway.threads.run(
+        lambda: recognise(raw, gateway.memory), size_bytes=len(raw) // READS_FASTER
+    )
     if conversation is None:
         message = "The body is no request for chat completions, responses or messages: expected JSON with `messages` or `input`."
         raise errors.ClientError(400, message, code="invalid_body")

@@ -30,8 +30,8 @@ def price_of(gateway: Gateway, model: str) -> dict[str, Any] | None:
     fresh = gateway.catalogue.price(route.name) if route.input_price is None else route.input_price
     if fresh is None:
         return None
-    facts = gateway.catalogue.find(route.name)
-    rule = RULES.get(facts.cache) if facts is not None else None
+    catalogued = gateway.catalogue.find(route.name)
+    rule = RULES.get(catalogued.cache) if catalogued is not None else None
     cached = fresh * rule.read if rule is not None else fresh
     return {
         "input": fresh,

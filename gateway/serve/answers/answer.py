@@ -167,7 +167,7 @@ async def _hold_preamble(answer: Answer, failed: Failed) -> None:
     """Hold a stream until an event is a refusal or carries content, or until a limit is reached."""
     events, decode = Events(), decoder(answer.response)
     deadline: float | None = None
-    anything = False
+    has_event = False
     while len(answer.held) < LONGEST_HEAD:
         chunk = await _next_piece(answer.response, deadline)
         if chunk is None:
@@ -180,13 +180,13 @@ async def _hold_preamble(answer: Answer, failed: Failed) -> None:
             if step:
                 await asyncio.sleep(0)  # others get their turn
             for event in arrived:
-                anything = True
+                has_event = True
                 answer.text = event.data
                 answer.refusal = _refusal(answer, event.data, failed)
                 if answer.refusal is not None or not _is_preamble(answer, event.data, failed):
                     return
         if answer.complete:
-            if not anything:
+            if not has_event:
                 _read_without_events(answer, failed)
             return
 

@@ -93,7 +93,7 @@ async def _own_compaction(gateway: Gateway, request: web.BaseRequest, conversati
 
         return compacted(conversation.messages, tokens, task.counter, conversation.memory)
 
-    texts = await gateway.pool.run(made, size_bytes=len(conversation.raw))
+    texts = await gateway.threads.run(made, size_bytes=len(conversation.raw))
     identity = blake2b(orjson.dumps(texts), digest_size=12).hexdigest()
     written = sum(map(task.counter.text, texts))
     usage = {"input_tokens": task.prompt, "output_tokens": written, "total_tokens": task.prompt + written}

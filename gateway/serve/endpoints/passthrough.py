@@ -6,9 +6,9 @@ upstream. A body whose model cannot be read is answered with 400, because the de
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 import msgspec
 from aiohttp import web
@@ -24,12 +24,11 @@ from gateway.serve.answers.relay import relay
 from gateway.serve.answers.tail import STREAM_TAIL, Tail, has_last_event, tail_of, usage_in
 from gateway.serve.endpoints import kept
 from gateway.serve.endpoints.kept import Destinations
+from gateway.serve.endpoints.named_model import aliased_model, find_in_body, model_of_body, model_of_url, unclear
 from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.body import decompress, read, read_ahead, reading_size
-from gateway.serve.incoming.encoding import is_unreadable
 from gateway.serve.incoming.errors import ClientError
-from gateway.serve.incoming.limits import check_name
-from gateway.serve.incoming.paths import CLIENT_SECRETS, LISTS, REALTIME, known, models_in, query_for
+from gateway.serve.incoming.paths import CLIENT_SECRETS, LISTS, REALTIME, known, query_for
 from gateway.serve.record import Record
 from gateway.serve.request.deployment import (
     is_multipart,
@@ -43,12 +42,10 @@ from gateway.state.rates import writes_text
 from gateway.upstream.client import Target, UpstreamCall, UpstreamUnreachable
 from gateway.upstream.sending import Body
 from gateway.wire.formats import format_of
-from gateway.wire.model_name import NO_MODEL, model_in, model_of_session, other_models
+from gateway.wire.model_name import NO_MODEL, other_models
 from providers.native import BILLED, FIRST_END
 from providers.native import read_usage as read_native_usage
 from providers.record import Usage
-
-Found = TypeVar("Found")
 
 WITHOUT_MODEL: Final = ("/v1/files", "/v1/uploads")
 """Endpoints whose bodies are files: they name no model and may be longer than server.max_body, so they stream to the
@@ -165,7 +162,7 @@ async def _read_models(gateway: Gateway, request: web.BaseRequest, body: bytes |
     - In all other cases no model is read from the body.
     """
     setup, arrival = gateway.setup, arrivals.of(request)
-    url_model, must_know_model = only_model(setup, request), key_models.must_know_model(setup, request)
+    url_model, must_know_model = model_of_url(setup, request), key_models.must_know_model(setup, request)
     payload = await _body_to_send(setup, request, body, must_know_model=must_know_model)
     if not isinstance(payload, bytes):
         if url_model or _shows_models(request):
@@ -179,14 +176,14 @@ async def _read_models(gateway: Gateway, request: web.BaseRequest, body: bytes |
     if arrival.deployment and path_decides(gateway, request, arrival.deployment):
         return _Named(request, payload, body_model, url_model)
     if must_know_model or (_default_has_model_in_url(setup) and not url_model):
-        body_model = await _model_in_body(gateway, request, payload)
+        body_model = await model_of_body(gateway, request, payload)
     elif setup.has_aliases and not body_model:
-        body_model = await _aliased_model(setup, gateway, request, payload)
+        body_model = await aliased_model(setup, gateway, request, payload)
     if must_know_model and url_model and body_model not in (NO_MODEL, url_model):
-        raise _unclear("The URL and the body name two models")
+        raise unclear("The URL and the body name two models")
     key_models.check_model(request, body_model)
     if key_models.is_restricted(request):
-        key_models.check_models(request, await _find_in_body(gateway, request, payload, other_models))
+        key_models.check_models(request, await find_in_body(gateway, request, payload, other_models))
     return _Named(request, payload, body_model, url_model)
 
 
@@ -194,7 +191,7 @@ async def _set_why(gateway: Gateway, request: web.BaseRequest, body: bytes | Non
     """Set the reason why a request is passed through. ``body`` is that of a request that is not understood."""
     record = records.of(request)
     if body is not None:
-        readable = await gateway.pool.run(
+        readable = await gateway.threads.run(
             lambda: _is_json(request, body, gateway), size_bytes=reading_size(request, body)
         )
         record.why = "not_understood" if readable else "not_json"
@@ -231,24 +228,6 @@ async def _reserve(gateway: Gateway, request: web.BaseRequest, body_bytes: int, 
         await key_limits.reserve(gateway, arrival, body_bytes, window, None)
     elif "json" in request.headers.get("Content-Type", "") and not path.startswith(WITHOUT_MODEL):
         await key_limits.reserve(gateway, arrival, body_bytes, window, 0)
-
-
-def only_model(setup: Setup, request: web.BaseRequest) -> str:
-    """Return the model that a request's URL names, or "". Raises ClientError for a URL that names two, if the model must be known."""
-    named, deployment = models_in(request.rel_url), arrivals.of(request).deployment
-    if deployment:
-        named.add(deployment)
-    if len(named) <= 1:
-        return check_name(named.pop()) if named else NO_MODEL
-    if key_models.must_know_model(setup, request):
-        raise _unclear("The URL names two models")
-    return check_name(deployment)
-
-
-def _unclear(problem: str) -> ClientError:
-    return ClientError(
-        400, f"{problem}, so it is not clear which upstream it is for. Name one.", code="model_unreadable"
-    )
 
 
 async def _relayed(
@@ -324,42 +303,3 @@ def _is_json(request: web.BaseRequest, body: bytes, gateway: Gateway) -> bool:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
     return True
-
-
-async def _find_in_body(
-    gateway: Gateway, request: web.BaseRequest, body: bytes, find: Callable[[bytes, str], Found]
-) -> Found:
-    """Return what ``find`` finds in a body, decompressed, of a content type. Raises ClientError when it is too large."""
-    kind = request.headers.get("Content-Type", "")
-
-    def found() -> Found:
-        return find(decompress(request, body, gateway.settings.server.max_body), kind)
-
-    return await gateway.pool.run(found, size_bytes=reading_size(request, body))
-
-
-def _model_reader(request: web.BaseRequest) -> Callable[[bytes, str], str | None]:
-    return model_of_session if request.rel_url.raw_path == CLIENT_SECRETS else model_in
-
-
-async def _aliased_model(setup: Setup, gateway: Gateway, request: web.BaseRequest, body: bytes) -> str:
-    """Return the model in a body if it has another name at its upstream, else "". A body in which none is found is sent as it came."""
-    try:
-        model = await _find_in_body(gateway, request, body, _model_reader(request))
-    except ClientError:
-        return NO_MODEL
-    return model if model and setup.settings.route(model).name != model else NO_MODEL
-
-
-async def _model_in_body(gateway: Gateway, request: web.BaseRequest, body: bytes) -> str:
-    """Return the model in a body, "" when it names none. Raises ClientError when it cannot be read."""
-    readable = not is_unreadable(request.headers)
-    model = await _find_in_body(gateway, request, body, _model_reader(request)) if readable else None
-    if model is None:
-        raise ClientError(
-            400,
-            "The model that this body names cannot be read, so it is not clear which upstream it is for. "
-            "Send JSON or a form with the field `model` as text, uncompressed or with gzip.",
-            code="model_unreadable",
-        )
-    return check_name(model)

@@ -51,7 +51,7 @@ async def send(gateway: Gateway, request: web.BaseRequest, raw: bytes, conversat
     if route.name != conversation.model:
         headers.popall("Content-Encoding", None)
         renamed = Edits(model=route.name)
-        body = await gateway.pool.run(
+        body = await gateway.threads.run(
             lambda: conversation.format.encode(conversation, renamed), size_bytes=len(conversation.raw)
         )
     call = arrival.call(request, route.name)

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from gateway.config.readers import UNIX, Network
+from gateway.config.locations import UNIX, Network
 
 Headers = CIMultiDict[str] | CIMultiDictProxy[str]
 

@@ -14,7 +14,7 @@ from aiohttp import hdrs, web
 from gateway.config.values import Server
 from gateway.serve.incoming.errors import ClientError
 from gateway.state.freeing import LEAST_FREED_BYTES
-from gateway.state.pool import INLINE, Pool
+from gateway.state.threads import INLINE, WorkThreads
 
 RETRY_AFTER_S: Final = 1
 """Seconds. A large request takes about this long; SDKs wait and then lengthen the wait themselves."""
@@ -65,7 +65,7 @@ HELD: Final = web.RequestKey("held", Held)
 class Admission:
     """The bytes that all requests of one process hold."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, threads: WorkThreads) -> None:
         self.requests = 0
         """Requests under way."""
         self.begun = 0
@@ -73,7 +73,7 @@ class Admission:
         self.streams = 0
         """Answers that are being forwarded."""
         self.size_bytes = 0
-        self._pool = pool
+        self._threads = threads
 
     def admitted(self, request: web.BaseRequest, limits: Server) -> Held:
         """Admit a request; the result is entered at once. Raises Overloaded when there is no room for it."""
@@ -86,14 +86,16 @@ class Admission:
 
     def free(self, values: list[Any]) -> None:
         """Free the large values of a request that has ended, in a thread. The list is emptied."""
-        self._pool.free_later(*values)
+        self._threads.free_later(*values)
         values.clear()
 
     def _check_body(self, request: web.BaseRequest, limits: Server) -> None:
         """Refuse by the announced size, before anything is read; the bytes that arrive are counted later. A compressed body counts as
         large."""
         announced = request.content_length
-        if self._pool.full and (announced is None or announced >= INLINE or hdrs.CONTENT_ENCODING in request.headers):
+        if self._threads.full and (
+            announced is None or announced >= INLINE or hdrs.CONTENT_ENCODING in request.headers
+        ):
             raise Overloaded("Too many large requests wait for their turn.")
         self.check_bytes(announced or 0, limits.max_in_flight)
 

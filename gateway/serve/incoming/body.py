@@ -1,4 +1,4 @@
-"""Read a request's body within limits of size and time, decompress it, and parse it off the event loop if it is large."""
+"""Read a request's body within limits of size and time, and decompress it."""
 
 import asyncio
 import zlib
@@ -7,20 +7,15 @@ from typing import Final
 from aiohttp import hdrs, web
 
 from gateway.config.values import Server
-from gateway.serve.incoming.admission import free_later, hold
-from gateway.serve.incoming.encoding import inflater, is_unreadable
+from gateway.serve.incoming.admission import hold
+from gateway.serve.incoming.encoding import inflater
 from gateway.serve.incoming.errors import ClientError
-from gateway.serve.incoming.limits import check_request, check_text
 from gateway.serve.incoming.uploads import SlowUpload
-from gateway.state.freeing import take_apart
-from gateway.state.pool import INLINE, Pool
+from gateway.state.threads import INLINE
 from gateway.upstream.sending import BegunStream
-from gateway.wire.format import Conversation, Format
-from gateway.wire.memory import Memory
-from gateway.wire.model_name import is_ambiguous
 
 READS_FASTER: Final = 8
-"""Factor by which parsing is faster than counting and folding. The pool estimates work by the bytes that are counted and folded."""
+"""Factor by which parsing is faster than counting and folding. `WorkThreads` estimates work by the bytes that are counted and folded."""
 UNPACKED_AT_ONCE: Final = 2**20
 """Bytes decompressed in one step."""
 COPIED_ASIDE: Final = 2**20
@@ -86,64 +81,8 @@ def too_large(longest: int, size: int) -> ClientError:
     return ClientError(413, message, code="request_too_large")
 
 
-async def parse(
-    request: web.BaseRequest,
-    raw: bytes,
-    format: Format,
-    limits: Server,
-    pool: Pool,
-    *,
-    memory: Memory,
-    must_know_model: bool = False,
-) -> Conversation | None:
-    """Parse a body in a format; None when it is not valid, or longer than ``server.max_folded``: then the upstream judges it.
-
-    With ``must_know_model`` a body that names two models is refused, and one in an unknown encoding is not read: a server may read another
-    model in it. Raises ClientError for such a body, and for one that is too large
-    when decompressed or too complex to inspect.
-    """
-    if must_know_model and is_unreadable(request.headers):
-        return None
-    text = raw
-    if hdrs.CONTENT_ENCODING in request.headers and inflater(request.headers) is not None:
-        text = await pool.run(lambda: decompress(request, raw, limits.max_body), size_bytes=reading_size(request, raw))
-        if text is not raw:
-            hold(request, len(text))
-    if len(text) > limits.max_folded:
-        return None
-    size_bytes = len(text) // READS_FASTER
-    if size_bytes < INLINE:
-        return _parse_checked(text, format, limits, memory, must_know_model=must_know_model)
-    conversation = await pool.run(
-        lambda: _parse_checked(text, format, limits, memory, must_know_model=must_know_model), size_bytes=size_bytes
-    )
-    if conversation is not None:
-        free_later(request, conversation, len(text))
-    return conversation
-
-
-def _parse_checked(
-    text: bytes, format: Format, limits: Server, memory: Memory, *, must_know_model: bool
-) -> Conversation | None:
-    check_text(text, limits)
-    if must_know_model and is_ambiguous(text):
-        message = "The body names its model twice, or not as `model`, so it is not clear which upstream it is for. Name it once, as `model`."
-        raise ClientError(400, message, code="model_unreadable")
-    conversation = format.read(text, memory)
-    if conversation is None:
-        return None
-    try:
-        check_request(conversation, limits)
-    except ClientError as problem:
-        parts = [conversation]
-        del conversation  # the error holds this frame, and is dropped on the event loop
-        take_apart(parts.pop())
-        raise problem.with_traceback(None) from None
-    return conversation
-
-
 def reading_size(request: web.BaseRequest, raw: bytes) -> int:
-    """Return the bytes by which the pool estimates the work of decompressing and reading a body.
+    """Return the bytes by which `WorkThreads` estimates the work of decompressing and reading a body.
 
     A compressed body is never read on the event loop: it may be a thousand times as long as it came.
     """

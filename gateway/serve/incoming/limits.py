@@ -41,7 +41,7 @@ def check_text(text: bytes, limits: Server) -> None:
 
     A value takes at least two bytes, so most bodies are too short to have too many values.
     """
-    if _surely_has_fewer_values(text, limits.max_values):
+    if surely_has_fewer_values(text, limits.max_values):
         return
     values = depth = deepest = 0
     for structure in _structures(text):
@@ -56,7 +56,7 @@ def check_text(text: bytes, limits: Server) -> None:
             raise _too_deep(limits)
 
 
-def _surely_has_fewer_values(text: bytes, most: int) -> bool:
+def surely_has_fewer_values(text: bytes, most: int) -> bool:
     """Return whether a body surely has fewer than ``most`` values. In its first part the signs are counted, also those inside
     texts; the rest has at most one value for two bytes."""
     counted = 0

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gateway.config.catalogue import ModelFacts
+from gateway.config.catalogue import CatalogueEntry
 from gateway.context.cache.marking import BREAKPOINT_STYLE, CACHE_CONTROL_STYLE, NO_TERMS, CacheTerms, MarkStyle
 from gateway.context.cache.rules import RULES, CacheRule, Matching
 from gateway.context.cut.policy import Policy
@@ -37,11 +37,11 @@ HASHED_CHARACTERS: Final = 4000
 
 
 def terms_for(
-    policy: Policy, facts: ModelFacts | None, target: Target, conversation: Conversation, scope: str
+    policy: Policy, catalogued: CatalogueEntry | None, target: Target, conversation: Conversation, scope: str
 ) -> CacheTerms:
     """Return what may be added to a request at a place: no marks where a client sets marks itself, and nothing where the
     upstream is not known to take it."""
-    rule = RULES.get(facts.cache) if facts else None
+    rule = RULES.get(catalogued.cache) if catalogued else None
     if rule is None or not target.vendor or (policy.cache_marks == policy.cache_key == "off"):
         return NO_TERMS
     key = _key(scope, conversation) if policy.cache_key == "auto" and _takes_key(target, rule, conversation) else ""
@@ -49,18 +49,18 @@ def terms_for(
     return CacheTerms(style, key, policy.cache_marks == "always" and bool(key or style))
 
 
-def priced(policy: Policy, facts: ModelFacts | None, target: Target) -> Policy:
+def priced(policy: Policy, catalogued: CatalogueEntry | None, target: Target) -> Policy:
     """Return the policy with the prices of the vendor's cache, where the upstream is the vendor and they are known.
 
     They come from the catalogue and the configuration alone, so all replicas cut alike.
     """
-    rule = RULES.get(facts.cache) if facts and target.vendor else None
+    rule = RULES.get(catalogued.cache) if catalogued and target.vendor else None
     return replace(policy, prices=Prices(rule.written, rule.read)) if rule else policy
 
 
-def marks_always(policy: Policy, facts: ModelFacts | None, target: Target) -> bool:
+def marks_always(policy: Policy, catalogued: CatalogueEntry | None, target: Target) -> bool:
     """Return whether requests that fit get marks too, so that they are not sent unchanged."""
-    return policy.cache_marks == "always" and target.vendor and bool(facts and facts.cache)
+    return policy.cache_marks == "always" and target.vendor and bool(catalogued and catalogued.cache)
 
 
 def _takes_key(target: Target, rule: CacheRule, conversation: Conversation) -> bool:

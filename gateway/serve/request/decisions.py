@@ -21,7 +21,7 @@ from gateway.serve.gateway import Gateway
 from gateway.serve.request import measure, summary
 from gateway.serve.request.contents import AttemptContents, contents_of
 from gateway.serve.request.place import place_at
-from gateway.state.pool import LARGE
+from gateway.state.threads import LARGE
 
 log = structlog.get_logger(__name__)
 
@@ -41,14 +41,14 @@ class Decidable(Protocol):
 
 
 async def measure_request(served: Decidable, state: Chosen) -> Event:
-    """Check whether the request fits by its size alone, a large one in the pool; else count it."""
+    """Check whether the request fits by its size alone, a large one in a thread; else count it."""
     try:
         gateway, place, conversation = served.gateway, place_at(state.visit), state.life.conversation
         size_bytes = len(conversation.raw)
         if not measure.must_count(gateway, place) and (
             measure.fits_by_size(place, conversation)
             if size_bytes < LARGE
-            else await gateway.pool.run(partial(measure.fits_by_size, place, conversation), size_bytes=size_bytes)
+            else await gateway.threads.run(partial(measure.fits_by_size, place, conversation), size_bytes=size_bytes)
         ):
             return FIT_PROVEN
         task = await measure.task_for(gateway, place, conversation)
@@ -68,10 +68,12 @@ async def count_refused(served: Decidable, state: Uncounted) -> Event:
 
 
 async def make_first_attempt(served: Decidable, state: Measured) -> Event:
-    """Make the first attempt: in the pool if the conversation is long."""
+    """Make the first attempt: in a thread if the conversation is long."""
     gateway = served.gateway
     try:
-        made = await gateway.pool.run(lambda: _make_first(served, state), size_bytes=len(state.life.conversation.raw))
+        made = await gateway.threads.run(
+            lambda: _make_first(served, state), size_bytes=len(state.life.conversation.raw)
+        )
     except Exception as error:  # noqa: BLE001  # promise 6: a bug of ours never costs the client its answer
         gateway.failed("fold", error)
         return PartFailed()
@@ -87,12 +89,12 @@ async def make_smaller_attempt(served: Decidable, state: Refused) -> Event:
              limit=state.refusal.numbers.limit, rung=state.attempt.rung, prompt=state.attempt.prompt)  # fmt: skip
     learned: tuple[Lesson, ...] = ()
     try:
-        learned = await gateway.pool.run(state.find_lessons, size_bytes=size_bytes)
+        learned = await gateway.threads.run(state.find_lessons, size_bytes=size_bytes)
         gateway.learning.learn(learned, place_at(state.visit).caller.learner)
     except Exception as error:  # noqa: BLE001  # promise 6: nothing is learned from this refusal
         gateway.failed("learning", error)
     try:
-        attempt = await gateway.pool.run(lambda: _make_smaller(served, state), size_bytes=size_bytes)
+        attempt = await gateway.threads.run(lambda: _make_smaller(served, state), size_bytes=size_bytes)
         return AttemptMade(attempt, lessons=learned)
     except Exception as error:  # noqa: BLE001  # promise 6: the client still gets the upstream's own answer
         gateway.failed("ladder", error)
@@ -140,7 +142,7 @@ async def run_decisions(served: Decidable, state: State, decisions: Decisions = 
         event = await decide(served, state)
         # Writing another model's name into a large body would delay the event loop.
         size_bytes = len(state.life.conversation.raw)
-        state = await served.gateway.pool.run(
+        state = await served.gateway.threads.run(
             partial(advance, state, event), size_bytes=size_bytes if size_bytes >= LARGE else 0
         )
     return state

@@ -48,7 +48,7 @@ async def with_model(
     """
     limits = gateway.settings.server
     try:
-        named = await gateway.pool.run(
+        named = await gateway.threads.run(
             lambda: _named(request, raw, model, limits), size_bytes=reading_size(request, raw)
         )
     except ClientError:
@@ -80,7 +80,7 @@ async def renamed_session(
         return raw if changed is text else changed
 
     try:
-        body = await gateway.pool.run(named, size_bytes=reading_size(request, raw))
+        body = await gateway.threads.run(named, size_bytes=reading_size(request, raw))
     except ClientError:
         return request, raw
     return _with_body(request, raw, body)

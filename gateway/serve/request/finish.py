@@ -120,7 +120,7 @@ def _delivered_before_leaving(served: ServedRequest, state: Answered, tail: byte
 async def refuse_too_large(served: ServedRequest, state: TooLarge) -> tuple[web.StreamResponse, Delivery]:
     """Refuse a request whose smallest form does not fit; the error states the sizes."""
     headers = headers_of(served, state)
-    body = await served.gateway.pool.run(state.write_refusal, size_bytes=len(state.life.conversation.raw))
+    body = await served.gateway.threads.run(state.write_refusal, size_bytes=len(state.life.conversation.raw))
     response = web.Response(status=400, body=body, headers=headers, content_type=errors.JSON)
     return response, Delivery(400, "context_length_exceeded")
 

@@ -14,7 +14,7 @@ from gateway.serve.request import uncounted_bill
 from gateway.serve.request.outcome import Delivery
 from gateway.serve.request.place import place_at
 from gateway.serve.request.served import ServedRequest
-from gateway.state.pool import INLINE
+from gateway.state.threads import INLINE
 from providers.record import Usage
 
 log = structlog.get_logger(__name__)
@@ -34,7 +34,7 @@ async def learn(served: ServedRequest, state: Answered, usage: Usage | None) -> 
         if size_bytes < INLINE or _is_quick(state, usage):
             learned = _lessons_of(served, state, usage)
         else:
-            learned = await gateway.pool.run(lambda: _lessons_of(served, state, usage), size_bytes=size_bytes)
+            learned = await gateway.threads.run(lambda: _lessons_of(served, state, usage), size_bytes=size_bytes)
         gateway.learning.learn(learned.lessons, place_at(state.visit).caller.learner)
     except Exception as error:  # noqa: BLE001  # promise 6: nothing is learned from this answer
         gateway.failed("learning", error)

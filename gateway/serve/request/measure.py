@@ -16,7 +16,7 @@ from gateway.context.life.task import MeasuredModel, Measurement, Reserve, Task,
 from gateway.serve.gateway import Gateway
 from gateway.serve.request import caching
 from gateway.serve.request.place import Place, error_of, family_of, has_guessed_family
-from gateway.state.pool import INLINE
+from gateway.state.threads import INLINE
 from gateway.wire.format import Conversation
 
 DENSE_RATIO: Final = 2.0
@@ -38,7 +38,7 @@ def must_count(gateway: Gateway, place: Place) -> bool:
     return (
         learning.ratio(owner) > DENSE_RATIO
         or learning.may_fold_smaller(owner)
-        or caching.marks_always(place.route.policy, place.facts, place.target)
+        or caching.marks_always(place.route.policy, place.catalogued, place.target)
     )
 
 
@@ -51,31 +51,31 @@ def fits_by_size(place: Place, conversation: Conversation) -> bool:
 
 def _window(place: Place, reserve: int) -> int:
     """Return the window for a request with this reserve: less than the whole when a model limits the prompt itself."""
-    if place.route.window is not None or place.facts is None:
+    if place.route.window is not None or place.catalogued is None:
         return place.window
-    return min(place.window, place.facts.window_for(reserve))
+    return min(place.window, place.catalogued.window_for(reserve))
 
 
 def _reserve(place: Place, conversation: Conversation) -> Reserve:
     """Return the tokens that are kept free for the answer at a place."""
-    route, facts = place.route, place.facts
+    route, catalogued = place.route, place.catalogued
     return reserve_for(
         conversation,
         place.window,
         configured=route.output_reserve,
-        largest=route.max_output_tokens or (facts.max_output_tokens if facts else None),
-        counted=facts is None or facts.counts_output or conversation.format.name != "messages",
+        largest=route.max_output_tokens or (catalogued.max_output_tokens if catalogued else None),
+        counted=catalogued is None or catalogued.counts_output or conversation.format.name != "messages",
     )
 
 
 async def task_for(gateway: Gateway, place: Place, conversation: Conversation) -> Task:
-    """Count a request at a place, and return what it must fit there. Much new text is counted and hashed in the pool, off the
+    """Count a request at a place, and return what it must fit there. Much new text is counted and hashed in a thread, off the
     event loop."""
     learning, scope = gateway.learning, place.caller.scope
     reserve = _reserve(place, conversation)
     window = _window(place, reserve.tokens)
-    pooled_bytes = _pooled_bytes(place, conversation)
-    measured, calibration = await _counted(gateway, place, conversation, window, pooled_bytes)
+    size_bytes = _thread_bytes(place, conversation)
+    measured, calibration = await _counted(gateway, place, conversation, window, size_bytes)
     chain = await _chain(gateway, place, conversation, _is_long(measured, window))
     smaller = await learning.smaller_size(place.owner, chain) if learning.may_fold_smaller(place.owner) else None
     window = min(window, smaller) if smaller else window
@@ -83,14 +83,14 @@ async def task_for(gateway: Gateway, place: Place, conversation: Conversation) -
         count_anchored = partial(
             tokens.count_request, conversation, place.family, place.images, calibration.ratio, anchor
         )
-        best = await gateway.pool.run(count_anchored, size_bytes=pooled_bytes)
+        best = await gateway.threads.run(count_anchored, size_bytes=size_bytes)
         measured = measured._replace(best=best, anchored=True)
-    policy = caching.priced(place.route.policy, place.facts, place.target)
+    policy = caching.priced(place.route.policy, place.catalogued, place.target)
     return replace(
         task_from(conversation, measured, _measured_model(place, window), reserve, policy),
         scope=scope,
         last_request=learning.conversations.last_request(chain),
-        cache=caching.terms_for(policy, place.facts, place.target, conversation, scope),
+        cache=caching.terms_for(policy, place.catalogued, place.target, conversation, scope),
         has_erratic_bills=calibration.ignored_bills > 0,
     )
 
@@ -102,7 +102,7 @@ async def _chain(gateway: Gateway, place: Place, conversation: Conversation, is_
     if not (is_long or learning.may_fold_smaller(owner) or learning.has_suspect_bills(owner)):
         return []
     hash_messages = partial(identity.chain, conversation.messages, place.caller.scope, place.model)
-    return await gateway.pool.run(hash_messages, size_bytes=len(conversation.raw))
+    return await gateway.threads.run(hash_messages, size_bytes=len(conversation.raw))
 
 
 def _is_long(measured: Measurement, window: int) -> bool:
@@ -110,8 +110,8 @@ def _is_long(measured: Measurement, window: int) -> bool:
     return measured.stable.total > LEAST_ANCHOR_SHARE * window
 
 
-def _pooled_bytes(place: Place, conversation: Conversation) -> int:
-    """Return the size of the work of counting, in bytes, as the pool needs it: 0 if it is so small that no thread is needed."""
+def _thread_bytes(place: Place, conversation: Conversation) -> int:
+    """Return the size of the work of counting, in bytes, as `WorkThreads.run` needs it: 0 if it is so small that no thread is needed."""
     size_bytes = len(conversation.raw)
     # The second check comes last, because it reads the messages.
     blocks = size_bytes >= INLINE or delay.blocks_event_loop(conversation, place.family, place.images)
@@ -119,17 +119,17 @@ def _pooled_bytes(place: Place, conversation: Conversation) -> int:
 
 
 async def _counted(
-    gateway: Gateway, place: Place, conversation: Conversation, window: int, pooled_bytes: int
+    gateway: Gateway, place: Place, conversation: Conversation, window: int, size_bytes: int
 ) -> tuple[Measurement, Calibration]:
     """Count a request with the learned ratio. A long one may be folded: it is counted with the ratio in the store, which all
     processes share."""
     learning, owner = gateway.learning, place.owner
     counter = message_cost.counter(place.family, place.images, conversation.memory).name
     calibration = learning.calibration(owner).of(counter)
-    measured = await gateway.pool.run(partial(_count, place, conversation, calibration), size_bytes=pooled_bytes)
+    measured = await gateway.threads.run(partial(_count, place, conversation, calibration), size_bytes=size_bytes)
     if _is_long(measured, window) and await learning.adopt_stored_ratio(owner):
         calibration = learning.calibration(owner).of(counter)
-        measured = await gateway.pool.run(partial(_count, place, conversation, calibration), size_bytes=pooled_bytes)
+        measured = await gateway.threads.run(partial(_count, place, conversation, calibration), size_bytes=size_bytes)
     return measured, calibration
 
 
@@ -152,7 +152,7 @@ def _as_estimate_if_guessed(count: TokenCount, place: Place, calibration: Calibr
 
 def _measured_model(place: Place, window: int) -> MeasuredModel:
     """Return the model of a place, with its window for this request."""
-    binds_thinking = place.facts is not None and place.facts.binds_thinking
+    binds_thinking = place.catalogued is not None and place.catalogued.binds_thinking
     return MeasuredModel(
         place.model, window, place.configured_window, place.family, place.images, error_of(place), binds_thinking
     )

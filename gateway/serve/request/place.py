@@ -1,11 +1,11 @@
-"""A place: one model at one upstream, where a request may go, with its window. The facts come from settings, catalogue and learning."""
+"""A place: one model at one upstream, where a request may go, with its window. Its values come from settings, catalogue and learning."""
 
 from typing import Final
 
 import msgspec
 
 from gateway.config import Route
-from gateway.config.catalogue import Catalogue, ModelFacts
+from gateway.config.catalogue import Catalogue, CatalogueEntry
 from gateway.context.count import families
 from gateway.context.life.states import Visit
 from gateway.serve.gateway import Gateway, Setup
@@ -24,11 +24,11 @@ GUESSED_ERROR: Final = families.family_of("unknown").error
 """Relative error of a count where the upstream may give any model this name: the same as for an unknown model."""
 
 
-def family_of(route: Route, facts: ModelFacts | None, stated: str = "") -> str:
+def family_of(route: Route, catalogued: CatalogueEntry | None, stated: str = "") -> str:
     """Return the family whose vocabulary and rules count for a model: configured, stated by its server, or by its name."""
     if route.tokenizer != "auto":
         return route.tokenizer
-    return stated or (facts.family if facts else "unknown")
+    return stated or (catalogued.family if catalogued else "unknown")
 
 
 def family_stated_by(catalogue: Catalogue, origin: Origin | None) -> str:
@@ -38,8 +38,8 @@ def family_stated_by(catalogue: Catalogue, origin: Origin | None) -> str:
     """
     if origin is None:
         return ""
-    facts = catalogue.find(origin.name)
-    by_name, by_size = facts.family if facts else "", families.BY_VOCABULARY_SIZE.get(origin.vocabulary, "")
+    catalogued = catalogue.find(origin.name)
+    by_name, by_size = catalogued.family if catalogued else "", families.BY_VOCABULARY_SIZE.get(origin.vocabulary, "")
     if not by_size or (by_name and families.family_of(by_name).vocabulary == families.family_of(by_size).vocabulary):
         return by_name
     return by_size
@@ -50,7 +50,7 @@ class Place(msgspec.Struct, frozen=True):
 
     route: Route
     target: Target
-    facts: ModelFacts | None
+    catalogued: CatalogueEntry | None
     """The catalogue's entry of the model; None without one."""
     window: int
     configured_window: int
@@ -85,16 +85,16 @@ class Place(msgspec.Struct, frozen=True):
     @property
     def family(self) -> str:
         """The family whose vocabulary and rules count for the model."""
-        return family_of(self.route, self.facts, self.stated_family)
+        return family_of(self.route, self.catalogued, self.stated_family)
 
     @property
     def images(self) -> str:
         """The rule for the cost of its images."""
-        return self.facts.images if self.facts else ""
+        return self.catalogued.images if self.catalogued else ""
 
 
 def place_at(visit: Visit) -> Place:
-    """Return the place of a visit with all its facts. The core knows only some of them (`gateway.context.life.place`)."""
+    """Return the place of a visit as the gateway knows it. The core knows less (`gateway.context.life.place`)."""
     assert isinstance(visit.place, Place)
     return visit.place
 
@@ -105,10 +105,10 @@ def place_of(gateway: Gateway, setup: Setup, route: Route, target: Target, calle
     window, entry = window_at(gateway, setup, route, target)
     owner = target.name, route.name, caller.learner
     learned = gateway.learning.stated_window(owner) if caller is not NOBODY else None
-    facts = gateway.catalogue.find(route.name)
+    catalogued = gateway.catalogue.find(route.name)
     origin = None if target.vendor else gateway.learning.lists.origin(target.name, route.name)
     stated = family_stated_by(gateway.catalogue, origin)
-    return Place(route, target, facts, min(window, learned) if learned else window, window, entry, stated, caller)
+    return Place(route, target, catalogued, min(window, learned) if learned else window, window, entry, stated, caller)
 
 
 def window_at(gateway: Gateway, setup: Setup, route: Route, target: Target) -> tuple[int, str]:
@@ -119,8 +119,8 @@ def window_at(gateway: Gateway, setup: Setup, route: Route, target: Target) -> t
         return route.window, route.entry
     if running := lists.running(target.name, route.name):
         return running, LISTED
-    if (facts := gateway.catalogue.find(route.name)) is not None:
-        return facts.context_window, facts.name
+    if (catalogued := gateway.catalogue.find(route.name)) is not None:
+        return catalogued.context_window, catalogued.name
     if listed := lists.window(target.name, route.name):
         return listed, LISTED
     return setup.settings.default_window, DEFAULT

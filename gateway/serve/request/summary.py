@@ -23,8 +23,8 @@ from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.callers import CREDENTIALS, identity_of
 from gateway.serve.request.place import Place, place_at, place_of
 from gateway.serve.request.served import ServedRequest
-from gateway.state.pool import PoolFull
 from gateway.state.summariser import AskModel, SummaryJob
+from gateway.state.threads import QueueFull
 from gateway.upstream.client import Target, UpstreamCall, UpstreamUnreachable
 from gateway.upstream.response import read_body
 from gateway.wire.message import Message, dumps
@@ -37,11 +37,11 @@ async def with_summary(gateway: Gateway, place: Place, task: Task) -> Task:
     """Return the task with the newest summary of the messages that will be folded, if there is one.
 
     The layout that says which messages will be folded stays with the task: the fold is made from it. Long conversations are laid out in
-    the pool.
+    a thread.
     """
     if not place.route.summary.model or task.fits:
         return task
-    source, chain = await gateway.pool.run(lambda: _source_and_chain(task), size_bytes=len(task.conversation.raw))
+    source, chain = await gateway.threads.run(lambda: _source_and_chain(task), size_bytes=len(task.conversation.raw))
     summary = await gateway.summariser.find(chain) if chain else None
     return replace(task, summary=summary, prepared=replace(source, summary=summary))
 
@@ -97,8 +97,8 @@ async def _start_job(gateway: Gateway, wanted: _Wanted) -> None:
     source = task.prepared
     try:
         if source is None:
-            source = await gateway.pool.run_later(lambda: _source(task), size_bytes=len(task.conversation.raw))
-    except PoolFull:
+            source = await gateway.threads.run_later(lambda: _source(task), size_bytes=len(task.conversation.raw))
+    except QueueFull:
         return  # the next request of this conversation asks again
     job = SummaryJob(
         scope=task.scope,

@@ -27,7 +27,7 @@ def keep(served: ServedRequest, state: State) -> None:
 async def _keep(served: ServedRequest, state: State) -> None:
     gateway = served.gateway
     try:
-        lines = await gateway.pool.run_later(lambda: lines_of(state), size_bytes=len(state.life.conversation.raw))
+        lines = await gateway.threads.run_later(lambda: lines_of(state), size_bytes=len(state.life.conversation.raw))
     except Exception as error:  # noqa: BLE001  # promise 6: this record has no text
         gateway.failed("text", error)
         return

@@ -31,7 +31,7 @@ async def frame_of(gateway: Gateway, content: str | bytes) -> Frame:
     """Read the message in a frame. Many servers and clients read one in a binary frame as they read a text."""
     if isinstance(content, str):
         return Frame(content, content)
-    text = await gateway.pool.run(lambda: message_in(content), size_bytes=len(content) // READS_FASTER)
+    text = await gateway.threads.run(lambda: message_in(content), size_bytes=len(content) // READS_FASTER)
     return Frame(content, text)
 
 
@@ -81,9 +81,9 @@ def read_message(raw: bytes) -> Event:
 
 
 async def event_of(gateway: Gateway, text: str) -> Event:
-    """Return what is read of a client's message; a long one is read in the pool."""
+    """Return what is read of a client's message; a long one is read in a thread."""
     raw = text.encode("utf-8", "surrogatepass")
-    return await gateway.pool.run(lambda: read_message(raw), size_bytes=len(raw) // READS_FASTER)
+    return await gateway.threads.run(lambda: read_message(raw), size_bytes=len(raw) // READS_FASTER)
 
 
 class NotServed(Exception):

@@ -64,9 +64,9 @@ async def fold_message(gateway: Gateway, request: web.BaseRequest, target: Targe
 
 async def _fold_create(gateway: Gateway, request: web.BaseRequest, target: Target, message: str, raw: bytes) -> Message:
     """Return a ``response.create`` message for the upstream: folded if it does not fit."""
-    conversation = await gateway.pool.run(lambda: _read(gateway, raw), size_bytes=len(raw) // READS_FASTER)
+    conversation = await gateway.threads.run(lambda: _read(gateway, raw), size_bytes=len(raw) // READS_FASTER)
     if len(raw) >= LEAST_FREED_BYTES:
-        gateway.pool.free_later(conversation)  # it is freed once this message is sent
+        gateway.threads.free_later(conversation)  # it is freed once this message is sent
     if conversation is None:
         return Message(message, True, {"why": "not_understood"})
     place = await upstream_first.place_for(gateway, request, conversation, target)

@@ -10,7 +10,7 @@ from gateway.wire.formats import FORMATS
 from tests.fakes import user
 
 SYSTEM = {"role": "system", "content": "Be kind."}
-NOTE = frames.framed(frames.HEAD, "user: Never on Fridays.")
+NOTE = frames.framed(frames.DIGEST, "user: Never on Fridays.")
 QUOTES = frames.framed(frames.QUOTES, "assistant: It is A1.")
 CALL = {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "look", "arguments": "{}"}}]}
 RESULT = {"role": "tool", "tool_call_id": "1", "content": "A1"}

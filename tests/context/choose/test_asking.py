@@ -4,9 +4,9 @@ from math import isfinite
 
 import pytest
 
-from gateway.context.choose.asking import asked_in, asking
+from gateway.context.choose.asking import asking_points, surest_part
 from gateway.context.weigh.line_pool import LinePool
-from gateway.context.write.asked import LEAST_ASKING
+from gateway.context.write.current_question import LEAST_ASKING
 from tests.context.choose.test_need import POOL
 
 
@@ -24,7 +24,7 @@ from tests.context.choose.test_need import POOL
     ],
 )
 def test_a_message_that_asks_for_what_was_said_is_recognised(message: str) -> None:
-    assert asking(POOL, message) >= LEAST_ASKING
+    assert asking_points(POOL, message) >= LEAST_ASKING
 
 
 @pytest.mark.parametrize(
@@ -41,11 +41,11 @@ def test_a_message_that_asks_for_what_was_said_is_recognised(message: str) -> No
     ],
 )
 def test_a_message_that_tells_or_answers_is_not(message: str) -> None:
-    assert asking(POOL, message) < LEAST_ASKING
+    assert asking_points(POOL, message) < LEAST_ASKING
 
 
 def test_words_that_were_never_said_make_it_less_likely() -> None:
-    assert asking(POOL, "the price of the new dentist, for the form") < asking(
+    assert asking_points(POOL, "the price of the new dentist, for the form") < asking_points(
         POOL, "the hours of the engine, for the form"
     )
 
@@ -53,7 +53,7 @@ def test_words_that_were_never_said_make_it_less_likely() -> None:
 def test_an_empty_past_is_asked_for_less() -> None:
     message = "which day the launch is, Garf wants to know"
 
-    assert asking(LinePool([]), message) < asking(POOL, message)
+    assert asking_points(LinePool([]), message) < asking_points(POOL, message)
 
 
 STORY = (
@@ -64,32 +64,32 @@ STORY = (
 def test_a_short_message_asks_with_all_its_words() -> None:
     message = "You told me about the steam box once. Whose was it?"
 
-    assert asked_in(POOL, message).text == message
+    assert surest_part(POOL, message).text == message
 
 
 def test_a_longer_message_asks_with_the_sentences_that_have_the_form_of_a_question() -> None:
-    asked = asked_in(POOL, f"{STORY} Where does the spare key hang? {STORY}")
+    part = surest_part(POOL, f"{STORY} Where does the spare key hang? {STORY}")
 
-    assert asked.text == "Where does the spare key hang?"
-    assert LEAST_ASKING <= asked.points < asking(POOL, asked.text)
+    assert part.text == "Where does the spare key hang?"
+    assert LEAST_ASKING <= part.points < asking_points(POOL, part.text)
 
 
 def test_speech_without_punctuation_asks_with_its_clauses_nearly_as_surely_as_without_the_rest() -> None:
     story = STORY.lower().replace(",", "").replace(".", "")
     speech = f"{story} where does the spare key hang {story}"
 
-    asked = asked_in(POOL, speech)
+    part = surest_part(POOL, speech)
 
-    assert asked.text.startswith("where does the spare key hang")
-    assert LEAST_ASKING <= asked.points < asking(POOL, asked.text) < asked.points + 1.0
+    assert part.text.startswith("where does the spare key hang")
+    assert LEAST_ASKING <= part.points < asking_points(POOL, part.text) < part.points + 1.0
 
 
 def test_an_instruction_asks_by_what_it_is_about() -> None:
-    asked = asked_in(POOL, "Please write a short note for my notebook about this: which day the launch is.")
+    part = surest_part(POOL, "Please write a short note for my notebook about this: which day the launch is.")
 
-    assert asked.points > asking(POOL, asked.text)
+    assert part.points > asking_points(POOL, part.text)
 
 
 @pytest.mark.parametrize("message", ["", "?", "…", "x" * 4000, "the key " * 500, "\ud800?"])
 def test_any_message_has_points(message: str) -> None:
-    assert isfinite(asked_in(POOL, message).points)
+    assert isfinite(surest_part(POOL, message).points)

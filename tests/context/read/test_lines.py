@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from gateway.context.read.line import MOST_LINE_CHARACTERS, Line, LineKind
 from gateway.context.read.lines import read, skim
 from gateway.wire.memory import Memory
+from tests.context import messages
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False) | st.text(max_size=20),
@@ -23,8 +24,7 @@ def texts(message: dict[str, Any]) -> list[str]:
 
 
 def result(value: Any) -> dict[str, Any]:
-    content = value if isinstance(value, str) else orjson.dumps(value).decode()
-    return {"role": "tool", "tool_call_id": "c", "content": content}
+    return messages.result("c", value)
 
 
 def test_what_a_user_wants_kept_to_stands_alone() -> None:

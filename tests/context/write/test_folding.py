@@ -50,7 +50,7 @@ def folded(messages: list[dict[str, Any]], room: int, **more: Any) -> Draft:
 def notes(messages: tuple[Message, ...]) -> int:
     text = "\n".join(map(text_of, messages))
     return (
-        sum(text.count(mark) for mark in (frames.HEAD, frames.BRIEF_HEAD, frames.CUT))
+        sum(text.count(mark) for mark in (frames.DIGEST, frames.BRIEF_DIGEST, frames.NOTICE))
         if frames.SUMMARY not in text
         else text.count(frames.SUMMARY)
     )

@@ -10,7 +10,7 @@ from gateway.context.count.message_cost import counter
 from gateway.context.write.insertion import with_note_and_quotes
 
 ROWS = "user: Never on Fridays.\nlook -> A1"
-DIGEST = frames.framed(frames.HEAD, ROWS)
+DIGEST = frames.framed(frames.DIGEST, ROWS)
 QUOTES = frames.framed(frames.QUOTES, "assistant: It is A1.")
 PARTS = [{"type": "text", "text": "hi"}, {"type": "image_url", "image_url": {"url": "data:,"}}]
 
@@ -52,19 +52,19 @@ def test_where_the_first_message_is_not_the_users_one_of_its_own_carries_the_not
 
 
 def test_the_bare_note_stands_once() -> None:
-    (once,) = with_note_and_quotes({0: {"role": "user", "content": "hi"}}, frames.CUT, {})
+    (once,) = with_note_and_quotes({0: {"role": "user", "content": "hi"}}, frames.NOTICE, {})
 
-    assert once["content"] == f"{frames.CUT}\n\nhi"
-    assert with_note_and_quotes({0: once}, frames.CUT, {}) == (once,)
+    assert once["content"] == f"{frames.NOTICE}\n\nhi"
+    assert with_note_and_quotes({0: once}, frames.NOTICE, {}) == (once,)
 
 
 @pytest.mark.parametrize("content", ["hi", PARTS], ids=["string", "parts"])
 def test_quotes_behind_a_bare_note_come_off_and_the_bare_note_stays(content: Any) -> None:
-    (placed,) = with_note_and_quotes({3: {"role": "user", "content": content}}, frames.CUT, {3: QUOTES})
+    (placed,) = with_note_and_quotes({3: {"role": "user", "content": content}}, frames.NOTICE, {3: QUOTES})
     bare, rows = frames.without(placed)
 
     assert rows == "assistant: It is A1."
-    assert bare == with_note_and_quotes({3: {"role": "user", "content": content}}, frames.CUT, {})[0]
+    assert bare == with_note_and_quotes({3: {"role": "user", "content": content}}, frames.NOTICE, {})[0]
 
 
 def test_a_request_begins_like_the_next_one_up_to_the_end_of_its_question() -> None:
@@ -99,9 +99,9 @@ def test_quotes_pasted_behind_other_words_are_the_clients_text(text: str) -> Non
         "shortened by the gateway, they say",
         f"What does this mean?\n{DIGEST}",
         f" {DIGEST}",
-        f"{frames.HEAD}\nuser: hello\n[End of quotes 012345]\n\nWhat is this?",
-        f"{frames.HEAD}\nuser: hello",
-        f"{frames.CUT}\n\nWhat does that mean?",
+        f"{frames.DIGEST}\nuser: hello\n[End of quotes 012345]\n\nWhat is this?",
+        f"{frames.DIGEST}\nuser: hello",
+        f"{frames.NOTICE}\n\nWhat does that mean?",
         DIGEST.replace("Fridays", "Mondays"),
         f"{DIGEST} and more",
     ],
@@ -158,11 +158,11 @@ def test_a_quoted_text_forges_neither_a_speaker_nor_a_mark(text: str, quoted: st
 def test_a_frame_of_many_false_ends_is_read_in_one_pass() -> None:
     rows = "\n\n".join(["[End of quotes 123456]"] * 20_000)
 
-    assert frames.without({"role": "user", "content": frames.framed(frames.HEAD, rows)}) == (None, rows)
+    assert frames.without({"role": "user", "content": frames.framed(frames.DIGEST, rows)}) == (None, rows)
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
-@pytest.mark.parametrize("opening", [frames.HEAD, frames.BRIEF_HEAD, frames.SUMMARY, frames.QUOTES])
+@pytest.mark.parametrize("opening", [frames.DIGEST, frames.BRIEF_DIGEST, frames.SUMMARY, frames.QUOTES])
 def test_the_tokens_of_a_frame_are_known_before_its_rows(family: str, opening: str) -> None:
     count = counter(family).text
     rows = "get_order(W2378156) -> address=12 Rose Lane\nuser: Never ship to my office."

@@ -1,6 +1,6 @@
-"""The pool: threads for work that would block the event loop too long, one for large jobs and one for all others.
+"""Two threads for work that would block the event loop too long, one for large jobs and one for all others.
 
-There are no more threads, because Python runs one at a time: another one would not finish sooner and would delay the event loop
+There are no more, because Python runs one thread at a time: another one would not finish sooner and would delay the event loop
 further. Two are needed, because a running job cannot be interrupted: a conversation of 100 KB must not wait for one of 5 MB.
 A job is dropped if its caller leaves before it starts. The queue is bounded. When it is full, background work is
 refused and no further large request is admitted. An admitted request has one job at a time and is never refused here.
@@ -33,8 +33,8 @@ BACKGROUND_WAIT_S: Final = 10.0
 """Delay of background work relative to work that a client waits for."""
 
 
-class PoolFull(Exception):
-    """Too many jobs are waiting, or the pool is closed. Try background work again later."""
+class QueueFull(Exception):
+    """Too many jobs are waiting, or the threads have ended. Try background work again later."""
 
 
 def _nothing() -> None:
@@ -119,13 +119,13 @@ class Lane:
         await asyncio.to_thread(self._thread.join)
 
 
-class Pool:
-    """The lanes for large jobs and for others. Created inside the running event loop that it serves."""
+class WorkThreads:
+    """The threads for large jobs and for others. Created inside the running event loop that it serves."""
 
     def __init__(self, longest_queue: int = LONGEST_QUEUE) -> None:
         self._loop = asyncio.get_running_loop()
         self._longest_queue = longest_queue
-        self._quick, self._large = Lane("pool-quick", self._loop), Lane("pool-large", self._loop)
+        self._quick, self._large = Lane("work-quick", self._loop), Lane("work-large", self._loop)
         self._freeing = FreeingThread()
         self._jobs = 0
         self._closed = False
@@ -143,7 +143,7 @@ class Pool:
 
     @property
     def full(self) -> bool:
-        """Return whether no further work that needs the pool should begin."""
+        """Return whether no further work that needs a thread should begin."""
         return self._waiting >= self._longest_queue
 
     async def run(self, work: Callable[[], Result], *, size_bytes: int) -> Result:
@@ -158,10 +158,10 @@ class Pool:
     async def run_later(self, work: Callable[[], Result], *, size_bytes: int) -> Result:
         """Like `run`, for work without a waiting client: always in a thread, after recent client work.
 
-        Raises PoolFull when too many jobs are waiting.
+        Raises QueueFull when too many jobs are waiting.
         """
         if self.full:
-            raise PoolFull
+            raise QueueFull
         return await self._queued(work, size_bytes, self._large, BACKGROUND_WAIT_S)
 
     @property
@@ -175,7 +175,7 @@ class Pool:
 
     async def _queued(self, work: Callable[[], Result], size_bytes: int, lane: Lane, later_s: float = 0.0) -> Result:
         if self._closed:
-            raise PoolFull
+            raise QueueFull
         done: asyncio.Future[Result] = self._loop.create_future()
         handicap_s = min(size_bytes / HANDICAP_BYTES_A_SECOND, LONGEST_HANDICAP_S) + later_s
         self._jobs += 1

@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from gateway.context.choose.asking import Asked
+from gateway.context.choose.asking import AskingPart
 from gateway.context.cut.layout import Layout, Question
 from gateway.context.cut.units import USER, Cut, Room, Unit
-from gateway.context.write.asked import (
+from gateway.context.write.current_question import (
     FOR_QUESTION,
     LEAST_ASKING,
     LIKELY_ASKING,
     NOTHING,
     SURE_ASKING,
     Allowance,
-    Ask,
+    CurrentQuestion,
     Kind,
     allowance,
     set_aside_tokens,
@@ -36,9 +36,9 @@ AUTONOMOUS: dict[str, Any] = {**AGENT, "autonomous": True}
 ROOM = 100_000
 
 
-def ask(
+def question(
     text: str, facts: dict[str, Any], *, folded: int = 30_000, room: int = ROOM, points: float | None = None
-) -> Ask:
+) -> CurrentQuestion:
     """Return what a text asks at the end of a conversation with so many folded tokens: with so many points, or by its form alone."""
     units = tuple(
         Unit(turn, USER, (turn,), cost=cost, trimmed_cost=cost, stubbed_cost=cost)
@@ -46,7 +46,7 @@ def ask(
     )
     cut = Cut(first_kept=1)
     layout = Layout(units, Room(room, 0, 0.6, None), cut, cut, (0,), (Question((1,), cut),), **facts)
-    return Ask(text, layout, Asked(points, text) if points is not None else None)
+    return CurrentQuestion(text, layout, AskingPart(points, text) if points is not None else None)
 
 
 @pytest.mark.parametrize("text", [PHRASE, QUESTION])
@@ -54,14 +54,14 @@ def ask(
     ("points", "tokens"), [(LEAST_ASKING - 0.1, 0), (LEAST_ASKING, 300), (LIKELY_ASKING, 700), (SURE_ASKING - 0.1, 700)]
 )
 def test_the_more_surely_a_message_of_a_chat_asks_the_more_it_gets(text: str, points: float, tokens: int) -> None:
-    allowed = allowance(ask(text, CHAT, points=points))
+    allowed = allowance(question(text, CHAT, points=points))
 
     assert allowed == (Allowance(tokens, tokens) if tokens else NOTHING)
 
 
 def test_a_message_that_surely_asks_gets_more_in_the_form_of_a_question() -> None:
-    assert allowance(ask(PHRASE, CHAT, points=SURE_ASKING)) == Allowance(1500, 1500)
-    assert allowance(ask(QUESTION, CHAT, points=SURE_ASKING)) == FOR_QUESTION
+    assert allowance(question(PHRASE, CHAT, points=SURE_ASKING)) == Allowance(1500, 1500)
+    assert allowance(question(QUESTION, CHAT, points=SURE_ASKING)) == FOR_QUESTION
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_message_that_surely_asks_gets_more_in_the_form_of_a_question() -> Non
 def test_tasks_of_an_agent_and_messages_without_a_subject_are_told_by_their_form(
     text: str, facts: dict[str, Any], *, by_form: bool
 ) -> None:
-    assert ask(text, facts).is_told_by_form is by_form
+    assert question(text, facts).is_told_by_form is by_form
 
 
 @pytest.mark.parametrize(
@@ -99,18 +99,18 @@ def test_tasks_of_an_agent_and_messages_without_a_subject_are_told_by_their_form
     ],
 )
 def test_by_form_a_message_is_a_question_or_a_statement(text: str, facts: dict[str, Any], kind: Kind) -> None:
-    assert ask(text, facts).kind is kind
+    assert question(text, facts).kind is kind
 
 
 def test_an_agent_that_works_on_its_own_is_asked_about_its_work_in_any_form() -> None:
-    assert allowance(ask(PHRASE, AUTONOMOUS, points=LEAST_ASKING)) == Allowance(300, 300)
-    assert ask(PHRASE, AUTONOMOUS, points=SURE_ASKING).about_conversation
+    assert allowance(question(PHRASE, AUTONOMOUS, points=LEAST_ASKING)) == Allowance(300, 300)
+    assert question(PHRASE, AUTONOMOUS, points=SURE_ASKING).about_conversation
 
 
 @pytest.mark.parametrize("facts", [CHAT, AGENT, AUTONOMOUS])
 @pytest.mark.parametrize("folded", [30_000, 500_000])
 def test_a_statement_has_no_allowance(facts: dict[str, Any], folded: int) -> None:
-    assert allowance(ask(STATEMENT, facts, folded=folded)) == NOTHING
+    assert allowance(question(STATEMENT, facts, folded=folded)) == NOTHING
 
 
 @pytest.mark.parametrize(
@@ -131,24 +131,24 @@ def test_a_statement_has_no_allowance(facts: dict[str, Any], folded: int) -> Non
 def test_the_allowance_depends_on_what_is_asked_and_where(
     text: str, facts: dict[str, Any], folded: int, tokens: tuple[int, float]
 ) -> None:
-    allowed = allowance(ask(text, facts, folded=folded))
+    allowed = allowance(question(text, facts, folded=folded))
 
     assert (allowed.set_aside_tokens, allowed.free_tokens) == tokens
 
 
 def test_a_question_about_a_history_many_times_the_room_gets_more() -> None:
-    allowed = allowance(ask(QUESTION, CHAT, folded=500_000, points=SURE_ASKING))
+    allowed = allowance(question(QUESTION, CHAT, folded=500_000, points=SURE_ASKING))
 
     assert (allowed.set_aside_tokens, allowed.free_tokens) == (10_000, inf)
 
 
 def test_turns_are_set_aside_within_shares_of_the_room_and_of_the_folded_part() -> None:
     points = SURE_ASKING
-    assert set_aside_tokens(ask(QUESTION, CHAT, points=points)) == 4000
-    assert set_aside_tokens(ask(QUESTION, CHAT, room=5000, folded=20_000, points=points)) == 3000
-    assert set_aside_tokens(ask(QUESTION, CHAT, folded=3000, points=points)) == 1000
+    assert set_aside_tokens(question(QUESTION, CHAT, points=points)) == 4000
+    assert set_aside_tokens(question(QUESTION, CHAT, room=5000, folded=20_000, points=points)) == 3000
+    assert set_aside_tokens(question(QUESTION, CHAT, folded=3000, points=points)) == 1000
 
 
 def test_a_digest_leaves_room_only_for_what_is_asked_about_the_conversation() -> None:
-    assert tokens_before_digest(ask(FOR_FACT, AGENT)) == 4000
-    assert tokens_before_digest(ask(ERRAND, AGENT, folded=500_000)) == 0
+    assert tokens_before_digest(question(FOR_FACT, AGENT)) == 4000
+    assert tokens_before_digest(question(ERRAND, AGENT, folded=500_000)) == 0

@@ -1,6 +1,6 @@
 """The current question of a layout, and the quotes that it gets.
 
-Whether a message asks for something that was said is told in one of two ways (`Ask.is_told_by_form`):
+Whether a message asks for something that was said is told in one of two ways (`CurrentQuestion.is_told_by_form`):
 
 - In a chat by its words: any message may ask for it, and `choose.asking` says how surely it does.
 - In an agent's conversation by its form alone: most questions are new tasks, in any words.
@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from gateway.context.choose.asking import Asked, asked_in
+from gateway.context.choose.asking import AskingPart, surest_part
 from gateway.context.cut.layout import Layout
 from gateway.context.cut.source import Source
 from gateway.context.read.as_said import said_in
@@ -56,24 +56,24 @@ class Kind(Enum):
     """Any other message."""
 
 
-class Ask(msgspec.Struct, frozen=True, dict=True):  # cached properties need a dict
-    """What the last user message of a layout asks."""
+class CurrentQuestion(msgspec.Struct, frozen=True, dict=True):  # cached properties need a dict
+    """The question of a layout, which is its last user message, and what that asks."""
 
     text: str
     """The user's own words, at most `QUESTION_CHARACTERS`. Empty if there is no question, or no quotes are wanted: then it is a statement, and
     gets none."""
     layout: Layout
-    asked: Asked | None = None
-    """How surely it asks for something that was said, and in which words; None where its form alone tells what it asks (`is_told_by_form`)."""
+    part: AskingPart | None = None
+    """The part that asks for something that was said, and how surely; None where the form alone tells what the message asks (`is_told_by_form`)."""
 
     @property
     def points(self) -> float:
         """How surely it asks for something that was said; minus infinity where its form alone tells what it asks."""
-        return self.asked.points if self.asked is not None else -inf
+        return self.part.points if self.part is not None else -inf
 
     @cached_property
     def kind(self) -> Kind:
-        if self._has_form_of_question and (self.asked is None or self.points >= SURE_ASKING):
+        if self._has_form_of_question and (self.part is None or self.points >= SURE_ASKING):
             return Kind.QUESTION
         return Kind.PERHAPS if self.points >= LEAST_ASKING else Kind.STATEMENT
 
@@ -95,9 +95,9 @@ class Ask(msgspec.Struct, frozen=True, dict=True):  # cached properties need a d
         return is_question(self.text) and (self.layout.has_agent or not is_errand(self.text))
 
     @property
-    def searched(self) -> str:
-        """What is searched for."""
-        return self.text if self.asked is None else self.asked.text
+    def search_text(self) -> str:
+        """The words that are searched for."""
+        return self.text if self.part is None else self.part.text
 
     @cached_property
     def names_subject(self) -> bool:
@@ -111,7 +111,7 @@ class Ask(msgspec.Struct, frozen=True, dict=True):  # cached properties need a d
         In a chat it is, also after calls that look something up for the answer. In an agent's conversation only a question for information is, before any
         call. An agent that works on its own is asked about its work in any form.
         """
-        if not self.layout.has_agent or self.asked is not None:
+        if not self.layout.has_agent or self.part is not None:
             return True
         return self.layout.ends_with_question and (self.layout.autonomous or asks_for_information(self.text))
 
@@ -160,15 +160,15 @@ FOR_QUESTION_OF_LONG_HISTORY: Final = Allowance(set_aside_tokens=10_000, free_to
 and kept turns have little of it."""
 
 
-def ask_of(source: Source, layout: Layout) -> Ask:
-    """Return what the current question asks; an empty text if there is none, or no quotes are wanted."""
+def current_question_of(source: Source, layout: Layout) -> CurrentQuestion:
+    """Return the current question of a layout. Its text is empty if there is none, or no quotes are wanted."""
     wants_quotes = layout.question and source.policy.recall_share and not source.rung_limits.newest_only
-    ask = Ask(question_text(source, layout.question) if wants_quotes else "", layout)
-    if not ask.text or ask.is_told_by_form:
-        return ask
+    question = CurrentQuestion(question_text(source, layout.question) if wants_quotes else "", layout)
+    if not question.text or question.is_told_by_form:
+        return question
     pool, pinned_words = pool_of(source, layout.folded), words_of_pinned(source)
-    key = ("asked", ask.text, pinned_words)
-    return replace(ask, asked=pool.get_or_make(key, lambda: asked_in(pool, ask.text, pinned_words)))
+    key = ("asking part", question.text, pinned_words)
+    return replace(question, part=pool.choices.get_or_make(key, lambda: surest_part(pool, question.text, pinned_words)))
 
 
 def question_text(source: Source, indices: tuple[int, ...]) -> str:
@@ -176,46 +176,46 @@ def question_text(source: Source, indices: tuple[int, ...]) -> str:
     return spoken(said_in(source.messages[indices[-1]]))[-QUESTION_CHARACTERS:]
 
 
-def allowance(ask: Ask) -> Allowance:
+def allowance(question: CurrentQuestion) -> Allowance:
     """Return the limits of the quotes for a message. The few that other questions to an agent may have are not in them."""
-    if ask.kind is Kind.STATEMENT:
+    if question.kind is Kind.STATEMENT:
         return NOTHING
-    if ask.kind is Kind.PERHAPS:
-        return next(allowed for least, allowed in FOR_PERHAPS if ask.points >= least)
-    return _for_question_about_conversation(ask) if ask.about_conversation else _for_other_question(ask)
+    if question.kind is Kind.PERHAPS:
+        return next(allowed for least, allowed in FOR_PERHAPS if question.points >= least)
+    return _for_question_about_conversation(question) if question.about_conversation else _for_other_question(question)
 
 
-def _for_question_about_conversation(ask: Ask) -> Allowance:
-    if not ask.names_subject:
+def _for_question_about_conversation(question: CurrentQuestion) -> Allowance:
+    if not question.names_subject:
         return FOR_QUESTION_WITHOUT_SUBJECT
-    if ask.of_long_history:
+    if question.of_long_history:
         return FOR_QUESTION_OF_LONG_HISTORY
-    return FOR_QUESTION_ABOUT_WORK if ask.layout.autonomous else FOR_QUESTION
+    return FOR_QUESTION_ABOUT_WORK if question.layout.autonomous else FOR_QUESTION
 
 
-def _for_other_question(ask: Ask) -> Allowance:
+def _for_other_question(question: CurrentQuestion) -> Allowance:
     """Return the limits for a question that is a new task of an agent, or that the agent is working on: quotes stay for many requests,
     so there are none unless only they have what is asked, or unless they cost only their own tokens."""
-    if not ask.layout.ends_with_question:
+    if not question.layout.ends_with_question:
         return NOTHING
-    if ask.of_long_history:
-        chosen = FOR_QUESTION_OF_LONG_HISTORY if ask.names_subject else FOR_QUESTION_WITHOUT_SUBJECT
+    if question.of_long_history:
+        chosen = FOR_QUESTION_OF_LONG_HISTORY if question.names_subject else FOR_QUESTION_WITHOUT_SUBJECT
         return chosen._replace(free_tokens=inf, fact_tokens=inf)
     # The request begins unlike the one before it in any case.
-    return NOTHING._replace(free_tokens=inf, fills=True, fact_tokens=inf) if ask.layout.prefix_breaks else NOTHING
+    return NOTHING._replace(free_tokens=inf, fills=True, fact_tokens=inf) if question.layout.prefix_breaks else NOTHING
 
 
-def set_aside_tokens(ask: Ask) -> int:
+def set_aside_tokens(question: CurrentQuestion) -> int:
     """Return the tokens of quotes for which kept turns are set aside, at most their shares of the free room and of the folded part."""
-    most = allowance(ask).set_aside_tokens
-    free, folded = ask.layout.room.free, _folded_tokens(ask.layout)
+    most = allowance(question).set_aside_tokens
+    free, folded = question.layout.room.free, _folded_tokens(question.layout)
     return int(min(most, MOST_SET_ASIDE_OF_FREE * free, MOST_SET_ASIDE_OF_FOLDED * folded)) if most else 0
 
 
-def tokens_before_digest(ask: Ask) -> int:
+def tokens_before_digest(question: CurrentQuestion) -> int:
     """Return the tokens of quotes that a digest leaves free although it may take the whole room: those for a question about the
     conversation. What a task needs next is seldom named by its words."""
-    return set_aside_tokens(ask) if ask.about_conversation else 0
+    return set_aside_tokens(question) if question.about_conversation else 0
 
 
 def _folded_tokens(layout: Layout) -> int:

@@ -1,4 +1,4 @@
-"""The facts about a message: computed once, stored with the message, counted in bytes."""
+"""The values derived from a message: computed once, stored with the message, counted in bytes."""
 
 from collections.abc import Callable, Iterable, Mapping
 from sys import getsizeof
@@ -9,7 +9,7 @@ L = TypeVar("L")
 """The type of a line. Lines are stored here, but the class is in `gateway.context`, which this package does not import."""
 
 MESSAGE_BYTES: Final = 1390
-"""Bytes that a message takes besides its own bytes and its text: two dictionaries, its facts, a reference, its place in the table
+"""Bytes that a message takes besides its own bytes and its text: two dictionaries, its derived values, a reference, its entry in the table
 (measured with tracemalloc on recorded agents and chats, CPython 3.11)."""
 
 
@@ -30,8 +30,8 @@ class Remembered:
             self.on_growth(more)
 
 
-class MessageFacts(Remembered, Generic[L]):
-    """The facts about one message. A fact is None until it is first needed."""
+class Derived(Remembered, Generic[L]):
+    """The values derived from one message. A value is None until it is first needed."""
 
     __slots__ = ("called", "costs", "costs_with_ids", "ends", "hash", "keys", "lines", "shrunk", "view")
 
@@ -58,13 +58,13 @@ class MessageFacts(Remembered, Generic[L]):
 
 
 class Interned(dict[str, Any]):
-    """A message of a request with the facts about it. The message is never changed; facts are added."""
+    """A message of a request with the values derived from it. The message is never changed; derived values are added."""
 
-    __slots__ = ("__weakref__", "facts", "following", "number", "raw")
+    __slots__ = ("__weakref__", "derived", "following", "number", "raw")
 
     def __init__(self, message: Mapping[str, Any], size: int = 0, raw: bytes = b"", number: int = 0) -> None:
         super().__init__(message)
-        self.facts: MessageFacts[Any] = MessageFacts(size)
+        self.derived: Derived[Any] = Derived(size)
         self.raw = raw
         """Its bytes as they came; empty where the message is a view of something else."""
         self.number = number
@@ -73,9 +73,9 @@ class Interned(dict[str, Any]):
         """The message that came after it the last time. A weak reference: a message that is forgotten is freed."""
 
 
-def facts_of(message: Mapping[str, Any]) -> MessageFacts[Any]:
-    """Return the facts of a message; new facts, which are not stored, if it is not interned."""
-    return message.facts if type(message) is Interned else MessageFacts()
+def derived_of(message: Mapping[str, Any]) -> Derived[Any]:
+    """Return the derived values of a message; new ones, which are not stored, if it is not interned."""
+    return message.derived if type(message) is Interned else Derived()
 
 
 def held_bytes(values: Iterable[Any]) -> int:
