@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 BUILD ?= build
 
-.PHONY: demo serve check quick lint types arrows test instructions replay settings docs format clean lock licences sbom audit dist engines envoy frameworks
+.PHONY: demo serve check quick lint types arrows test instructions replay settings docs format clean lock licences sbom audit dist engines envoy frameworks agents
 
 .venv/.runtime: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -98,6 +98,15 @@ engines: .venv/.installed $(BUILD)/litellm/.installed ## the callback inside a r
 $(BUILD)/litellm/.installed: pyproject.toml
 	$(PYTHON) -m venv $(BUILD)/litellm
 	$(BUILD)/litellm/bin/pip install --quiet --disable-pip-version-check --editable '.[litellm]'
+	@touch $@
+
+agents: .venv/.installed $(BUILD)/agents/.installed ## Codex and Claude Code through the gateway (needs npm; 700 MB)
+	$(BIN)/pytest -ra tests/agents
+
+$(BUILD)/agents/.installed: tests/agents/node/package-lock.json
+	mkdir -p $(BUILD)/agents
+	cp tests/agents/node/package.json tests/agents/node/package-lock.json $(BUILD)/agents
+	npm ci --prefix $(BUILD)/agents --silent --no-audit --no-fund
 	@touch $@
 
 dist: $(BUILD)/tools/.installed ## the sdist, and the wheel that is built from it, in build/dist

@@ -60,6 +60,7 @@ class SocketRefused(UpstreamUnreachable):
     def __init__(self, upstream: str, status: int) -> None:
         super().__init__(upstream, f"refused the WebSocket with status {status}")
         self.code = "websocket_refused"
+        self.said = status
         if 400 <= status < 600:  # other ones would tell the client that all is well
             self.status = status
 

@@ -95,6 +95,40 @@ async def exchanges(ports):
         return await response.json()
 
 
+@pytest.mark.parametrize(
+    "first", [[refused(9000)], [*BEGUN, refused(9000)], [*BEGUN, FAILED]], ids=["at once", "late", "failed"]
+)
+async def test_a_client_whose_newest_part_is_refused_is_asked_for_the_whole_which_is_folded(first):
+    """Codex sends only what is new, and ends its session at a refusal. At this code it sends everything, as the API's guide says."""
+    async with talking([first, [*BEGUN, *SAID]], SMALL) as (_, socket, got):
+        await socket.send_json(create(1, previous_response_id="resp_7", store=False))
+        (asked,) = await heard(socket, 1)
+        assert asked["error"]["code"] == "previous_response_not_found"
+        assert "'resp_7'" in asked["error"]["message"]
+        await socket.send_json(create(120, store=False))
+        assert await heard(socket, 4) == [*BEGUN, *SAID]
+        assert len(orjson.dumps(got[1])) < len(orjson.dumps(create(120))) / 2
+
+
+@pytest.mark.parametrize("more", [{}, {"store": True}], ids=["by default", "stored"])
+async def test_a_client_whose_conversation_is_stored_gets_the_refusal(more):
+    """It may have nothing else of the conversation."""
+    async with talking([[refused(9000)]], SMALL) as (_, socket, _got):
+        await socket.send_json(create(1, previous_response_id="resp_7", **more))
+        assert await heard(socket, 1) == [refused(9000)]
+
+
+async def test_other_failures_of_the_newest_part_are_forwarded():
+    other = {
+        "type": "error",
+        "status": 500,
+        "error": {"type": "server_error", "code": "server_error", "message": "Oh."},
+    }
+    async with talking([[other]], SMALL) as (_, socket, _got):
+        await socket.send_json(create(1, previous_response_id="resp_7", store=False))
+        assert await heard(socket, 1) == [other]
+
+
 async def test_a_message_that_stays_refused_gets_the_upstreams_last_refusal():
     async with talking([[*BEGUN, refused(9000)]]) as (ports, socket, got):
         await socket.send_json(create(120))

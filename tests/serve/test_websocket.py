@@ -110,6 +110,27 @@ async def test_a_socket_the_upstream_refuses_is_an_error_in_json_with_its_status
         assert (await answer.json())["error"]["code"] == "websocket_refused"
 
 
+@pytest.mark.parametrize(
+    ("said", "passed_on"), [(404, 426), (405, 426), (501, 426), (400, 400), (401, 401), (503, 503)]
+)
+async def test_a_client_of_responses_learns_at_once_that_the_upstream_has_only_http(
+    aiohttp_server: Any, said: int, passed_on: int
+) -> None:
+    """At 426 Codex goes on by HTTP; at 404 and 405 it first opens the socket six more times."""
+
+    async def refuse(_: web.Request) -> web.Response:
+        return web.Response(status=said)
+
+    app = web.Application()
+    app.router.add_get("/v1/responses", refuse)
+    server = await aiohttp_server(app)
+    async with (
+        running.in_process(running.configured(f"http://127.0.0.1:{server.port}/v1")) as gateway,
+        gateway.session.get(f"{gateway.base_url}/responses", headers=HANDSHAKE) as answer,
+    ):
+        assert (answer.status, (await answer.json())["error"]["code"]) == (passed_on, "websocket_refused")
+
+
 HANDSHAKE = {
     "Connection": "Upgrade",
     "Upgrade": "websocket",

@@ -51,7 +51,7 @@ class Line(msgspec.Struct, frozen=True):
     group: int = 0
     """The number of the line's group in its message: the values of one record, the sentences of a speaker."""
     label: str = ""
-    """The text before a group, written once: the key of a list of records."""
+    """The text before a group, written once: the key of a list of records. Of a row in a program's reminder the name of its tag."""
     slot: str = ""
     """The identifier of a record and the key of the value. A later line with the same slot replaces the line."""
     binding: float = 0.0

@@ -156,8 +156,9 @@ def _block_lines(part: pasted.Part, words: Words, *, user: bool, group: int) -> 
     rows = part.text.strip("\n").count("\n") + 1
     if rows >= pasted.LEAST_BLOCK_ROWS:
         yield _block_description(part, rows, words, user=user)
+    label = part.name if pasted.is_reminder(part.name) else ""
     for line in _output_lines(part.text, words):
-        yield replace(line, group=line.group + group * MOST_LINES)
+        yield replace(line, group=line.group + group * MOST_LINES, label=label)
 
 
 def _block_description(part: pasted.Part, rows: int, words: Words, *, user: bool) -> Line:

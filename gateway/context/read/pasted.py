@@ -130,6 +130,11 @@ def _reminders_in(marks: Iterable[re.Match[str]]) -> set[str]:
     }
 
 
+def is_reminder(name: str) -> bool:
+    """Return whether a block of this name is what a program tells the model."""
+    return _REMINDER in _words_of(name)
+
+
 def _may_enclose(mark: re.Match[str], reminders: Container[str]) -> bool:
     """Return whether a mark is a fence, a rule, or a tag that names a document or a program's reminder."""
     if not mark["tag"] or mark["tag"] in reminders:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from gateway.context import weights
 from gateway.context.read.line import CALL, SENTENCE, Line, MessageLines
+from gateway.context.read.pasted import is_reminder
 from gateway.context.read.words import SYMBOL, Word
 from gateway.context.weigh.envelope import words_of_envelope
 from gateway.context.weigh.folded_lines import FoldedLines
@@ -99,14 +100,16 @@ def _word_odds(pool: FoldedLines) -> WordOdds:
 def _own_worth(pool: FoldedLines, reading: MessageLines) -> list[float]:
     """Return the worth of each line of a message without its facts."""
     user = reading.role == "user"
-    first_message_worth = weights.FIRST_USER_MESSAGE if reading.message == pool.first_user_message else 0.0
+    is_first = user and reading.message == pool.first_user_message
+    first_message_worth = weights.FIRST_USER_MESSAGE if is_first else 0.0
     sentence_worth = _sentence_worth(pool, reading)
     worths: list[float] = []
     for line in reading.lines:
         worth = weights.ERROR_LINE if line.error else 0.0
         if line.kind is CALL:
             worth += weights.CALL_LINE
-        elif user and line.kind is SENTENCE:
+        elif user and (line.kind is SENTENCE or (is_first and is_reminder(line.label))):
+            # The reminder at the beginning has the rules of the project, for the whole conversation: Claude Code puts them there.
             worth += (weights.BINDING_LINE * line.binding + first_message_worth + sentence_worth) * min(
                 line.size / weights.FULL_WORTH_TOKENS, 1.0
             )

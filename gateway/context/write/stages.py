@@ -107,8 +107,9 @@ def _written(source: Source, replacement: Replacement | None) -> Iterator[Step]:
     if replacement is None:
         return
     chosen, total = len(replacement.in_note), len(replacement.pool.lines)
-    note_tokens = source.counter.text(replacement.note)
-    yield Step(replacement.stage, -note_tokens, f"{chosen} of {total} lines", chosen, total)
+    if replacement.note:
+        note_tokens = source.counter.text(replacement.note)
+        yield Step(replacement.stage, -note_tokens, f"{chosen} of {total} lines", chosen, total)
     if replacement.quotes:
         lines = replacement.quoted_lines
         detail = f"{lines} lines{', by words and meaning' if by_meaning(source) else ''}"

@@ -108,3 +108,18 @@ def refusal(error: ClientError, request_id: str, message: Event, *, speaks_respo
     else:
         event = {"event_id": f"event_{request_id}", "error": {**fault, "event_id": message.event_id}}
     return orjson.dumps({"type": ERROR, **event}).decode()
+
+
+def not_found(earlier: str, refused: Event) -> str:
+    """Return the event that says that an earlier response is not there, instead of the event that ``refused`` the message: the client then
+    sends the whole conversation (https://developers.openai.com/api/docs/guides/websocket-mode)."""
+    fault = {
+        "type": "invalid_request_error",
+        "code": "previous_response_not_found",
+        "message": f"Previous response with id '{earlier}' not found.",
+        "param": "previous_response_id",
+    }
+    event: dict[str, Any] = {"type": ERROR, "status": 400, "error": fault}
+    if refused.stream_id is not None:
+        event["stream_id"] = refused.stream_id
+    return orjson.dumps(event).decode()

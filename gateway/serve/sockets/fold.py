@@ -43,6 +43,8 @@ class Message(NamedTuple):
     """Its life; None when it cannot be retried in a smaller form."""
     event_id: Any = None
     """The client's name for it, where errors state it."""
+    continues: str = ""
+    """The id of the earlier response that it continues, if only the socket has that response: the client can send the whole conversation."""
 
 
 def speaks_responses(request: web.BaseRequest) -> bool:
@@ -74,11 +76,19 @@ async def _fold_create(gateway: Gateway, request: web.BaseRequest, target: Targe
     fields = _fields_before_counting(request, conversation, place, mode)
     if conversation.refers_elsewhere:
         # Its beginning is known to the upstream alone, so it names no conversation.
-        return Message(message, True, fields | {"why": "stateful", "conversation": ""})
+        continues = _continued_here(conversation.head) if mode == "enforce" else ""
+        return Message(message, True, fields | {"why": "stateful", "conversation": ""}, continues=continues)
     if mode == "off":
         return Message(message, True, fields | {"why": "off", "action": "off"})
     asking = await ask(gateway, conversation, mode, place)
     return Message(_text_to_send(message, asking.ready), True, fields | asking.fields(), asking)
+
+
+def _continued_here(head: Mapping[str, Any]) -> str:
+    """Return the id of the earlier response that a message continues, if no server stores it; else an empty text. What is stored, the client
+    may have no more."""
+    earlier = head.get("previous_response_id")
+    return earlier if isinstance(earlier, str) and head.get("store") is False else ""
 
 
 def _fields_before_counting(

@@ -69,6 +69,8 @@ class ClientMessages:
                 await self._turns.open(size_bytes, message.fields, message.event_id)
                 if message.asking is not None:
                     self._retries.watch(message.asking, hold.pop_all())
+                elif message.continues:
+                    self._retries.watch_continued(message.continues)
         return message.text
 
     async def _message(self, text: str) -> Message:

@@ -15,12 +15,14 @@ from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.admission import Overloaded
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.paths import query_for
+from gateway.serve.request.missing_endpoint import MISSING_STATUSES
 from gateway.serve.sockets.events import Frame, NotServed, Refused, frame_of
 from gateway.serve.sockets.fold import speaks_responses
 from gateway.serve.sockets.messages import ClientMessages
 from gateway.serve.sockets.models import check_url
 from gateway.serve.sockets.retry import Retries
 from gateway.serve.sockets.turns import Turns
+from gateway.upstream.client import SocketRefused
 
 LARGEST_FRAME: Final = 2**24
 """Bytes. Realtime audio travels as base64 in JSON frames; the largest documented one is 15 MB."""
@@ -31,6 +33,9 @@ CONTENT: Final = frozenset({aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY})
 """Types of frames with content."""
 ENDS: Final = frozenset({aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSING, aiohttp.WSMsgType.CLOSED})
 """Types of frames after which nothing more comes."""
+NO_SOCKET: Final = 426
+"""The status by which a client learns that there is only HTTP here. Codex then sends its requests by HTTP at once; at any other status of
+``MISSING_STATUSES`` it opens the socket six more times, for eight seconds."""
 NEVER_SENT: Final = frozenset({1005, 1006, 1015})
 """Codes by which a library says that a connection broke. In a frame they are protocol errors (RFC 6455, section 7.4.1)."""
 
@@ -61,7 +66,12 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     if model:
         call = replace(call, query=query_for(call.query, name))
     offered = keys.upstream_protocols(request)
-    upstream = await gateway.client.connect(target, call, target.authorised(headers), offered, LARGEST_FRAME)
+    try:
+        upstream = await gateway.client.connect(target, call, target.authorised(headers), offered, LARGEST_FRAME)
+    except SocketRefused as refusal:
+        if speaks_responses(request) and refusal.said in MISSING_STATUSES:
+            refusal.status = NO_SOCKET
+        raise
     record.add_call(101)
     turns = Turns(gateway, record, request.method, records.path_of(request), speaks_responses=speaks_responses(request))
     retries = Retries(gateway, target, turns, upstream.send_str)

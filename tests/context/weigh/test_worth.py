@@ -184,6 +184,22 @@ def test_an_address_that_an_agent_wrote_to_keeps_its_worth_however_it_works() ->
     assert autonomous[0] > 1.5 * autonomous[1]
 
 
+def test_rules_in_the_reminder_at_the_beginning_count_like_the_users_task() -> None:
+    """Claude Code puts the project's rules there, once. A later reminder speaks of the moment, and a document is material."""
+
+    def worth_of_rule(tag: str, *, is_first: bool) -> float:
+        rule = "- Names of exported functions stay as they are, because others call them."
+        content = f"<{tag}>\nThe rules of the project:\n{rule}\nThat is all.\n</{tag}>\nFind the mistake."
+        opening = () if is_first else (said("user", "Hello."),)
+        found = pool(*opening, said("user", content), *(result(f"step {number} fine") for number in range(9)), first=0)
+        position = next(position for position, line in enumerate(found.lines) if line.text == rule)
+        return found.worth.of(position, *found.worth.odds)
+
+    rule = worth_of_rule("system-reminder", is_first=True)
+    assert rule > 5 * worth_of_rule("system-reminder", is_first=False)
+    assert rule > 5 * worth_of_rule("document", is_first=True)
+
+
 @pytest.mark.parametrize("path", ["src/board.py", "justfile", "q3_2025.csv"])
 def test_of_an_agent_that_works_on_its_own_what_an_argument_names_has_more_worth_than_a_word_of_its_code(
     path: str,

@@ -98,3 +98,17 @@ def test_words_of_tools_are_marked_as_data(room: int, head: str) -> None:
     text = digest_of(fold([*ORDER[:3], evil, *ORDER[4:]], room))
 
     assert text.index(head) < text.index("DE89370400440532013000")
+
+
+def test_a_fold_that_only_shortens_results_does_not_say_that_messages_are_missing() -> None:
+    """Each shortened result has its mark. A notice before the first message would speak of messages that never were."""
+    rows = "\n".join(f"row {number} of the log says {number * 7919 % 997}" for number in range(300))
+    messages = [message("system", "You read logs."), message("user", "Read the logs, and say what is wrong.")]
+    for number in range(6):
+        messages += [call(f"c{number}", "read", file=f"log_{number}"), result(f"c{number}", f"log {number}\n{rows}")]
+
+    draft = fold(messages, 9000)
+
+    assert draft.turns_folded == 0
+    assert [text_of(each) for each in draft.messages[:2]] == [text_of(each) for each in messages[:2]]
+    assert len(draft.messages) == len(messages)

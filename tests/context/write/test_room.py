@@ -52,7 +52,7 @@ def folded(messages: list[dict[str, Any]], window: int) -> tuple[Draft, float]:
 def test_one_large_result_fills_the_room(name: str, window: int) -> None:
     _, use = folded(read_of(TEXTS[name]), window)
 
-    assert 0.95 <= use <= 1.0
+    assert 0.94 <= use <= 1.0  # prose ends at a sentence
 
 
 @pytest.mark.parametrize("name", TEXTS)

@@ -1,1 +1,0 @@
-"""Claude Code and Codex, driven through a gateway without a network."""
