@@ -79,7 +79,7 @@ def replacement_of(
         or (_continued_note(source, earlier, pool, size) if earlier else None)
         or _digest_note(source, pool, size)
     )
-    if note.text == frames.CUT and not (layout.left_out or source.earlier_notes):
+    if note.text == frames.NOTICE and not (layout.left_out or source.earlier_notes):
         note = Note("")  # every message is there: a shortened one has its own mark
     left -= source.counter.text(note.text)
     in_note = note.lines
