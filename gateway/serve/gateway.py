@@ -178,7 +178,7 @@ class Gateway:
             return
         reserved = self.rates.take_reservation(exchange.request_id)
         key = self.settings.keys.get(exchange.key)
-        tokens = tokens_of(exchange)
+        tokens = tokens_of(exchange, reserved.tokens if reserved is not None else 0)
         if key is not None and key.tpm is not None and (tokens or reserved):
             self.tasks.start(self.rates.settle(key.id, tokens, reserved), "rates", must_finish=True)
 

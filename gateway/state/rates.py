@@ -77,13 +77,16 @@ def expected(body_bytes: int, window: int, answer: int | None, limit: int, *, an
     return min(prompt + each * max(answers, 1), MOST_TOKENS)
 
 
-def tokens_of(exchange: Exchange) -> int:
+def tokens_of(exchange: Exchange, reserved: int = 0) -> int:
     """Return the tokens of a request: as billed, else as counted, else by its size. Failed requests are free; one whose client
-    left was sent, and is billed to us."""
+    left was sent, and is billed to us. Where only a bill would count, such as for embeddings, the client that leaves before it is charged
+    what was ``reserved``."""
     if exchange.status >= 400 and not (exchange.error in GONE and exchange.attempts):
         return 0
     if exchange.format and exchange.why == "not_chat":  # a conversation that was only counted
         return 0
+    if exchange.error in GONE and exchange.prompt_tokens is None and not _is_by_model(exchange):
+        return reserved
     return min(_prompt_of(exchange) + _output_of(exchange), MOST_TOKENS)
 
 

@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 
 from gateway import config as settings
 from gateway.standin import StandIn
-from tests import fakes, running
+from tests import fakes, raw, running
 
 KEY, OTHER = "tfk_the-key-of-alice", "tfk_the-key-of-bob"
 UPSTREAM_KEY = "sk-of-the-operator"
@@ -527,6 +527,27 @@ async def test_a_stream_that_states_no_bill_is_counted_by_its_size(guarded, stan
     counted = 10_000 - await left(running)
     by_size = len(body) // 4 + len(EVENT) * 400 // 256
     assert counted == by_size
+
+
+@pytest.mark.parametrize("chunked", [None, True])
+async def test_a_client_that_leaves_before_the_bill_of_its_embeddings_is_charged(gateway, at_noon, chunked):
+    """The upstream has its text and bills it to us."""
+    body = orjson.dumps({"model": "gpt-4o", "input": "hi " * 400})
+    async with raw.upstream(lambda connection, number: b"") as silent:
+        config = keyed(tpm=1000)
+        config["upstreams"]["standin"] |= {"provider": "openai", "base_url": silent.base_url}
+        running = await gateway(silent.base_url, config)
+        leaves = aiohttp.ClientTimeout(total=0.3)
+        url = f"{running.base_url}/embeddings"
+        with pytest.raises(TimeoutError):
+            await running.session.post(url, data=body, headers={**BEARER, **JSON}, chunked=chunked, timeout=leaves)
+        rates = running.inside.gateway.rates
+        async with asyncio.timeout(10):
+            while rates._reserved:  # noqa: ASYNC110  # the gateway notices later that its client has left
+                await asyncio.sleep(0.01)
+        await running.settled()
+        used = await rates.use(running.inside.gateway.settings.keys["alice"].id, "tokens", 0, 1000)
+    assert used.count == len(body) // 4
 
 
 async def test_a_stream_that_states_its_bill_is_charged_its_bill(guarded, standin, at_noon):

@@ -161,3 +161,11 @@ async def test_what_does_not_fit_is_given_back_to_its_own_minute():
     assert (await rates.reserve("a", "k", 60, 100))[1]
     assert not (await rates.reserve("b", "k", 60, 100))[1], "refused in the old minute"
     assert (await rates.use("k", "tokens", 0, 100)).count == 0, "the new minute has nothing to give back"
+
+
+def test_where_only_a_bill_counts_a_client_that_leaves_before_it_is_charged_what_was_reserved():
+    embedding = replace(exchange(format=""), status=499, error="client_gone", attempts=1)
+    assert tokens_of(embedding, 700) == 700
+    assert tokens_of(replace(embedding, prompt_tokens=5), 700) == 5
+    assert tokens_of(replace(embedding, attempts=0), 700) == 0
+    assert tokens_of(replace(embedding, status=200, error=""), 700) == 0

@@ -30,7 +30,7 @@ from gateway.context.read.line import (
 from gateway.context.read.records import parsed, records
 from gateway.context.read.text_results import result_in
 from gateway.context.read.view import SENT, calls_of, prose_of
-from gateway.context.read.words import Words, lexicon_of
+from gateway.context.read.words import Words, bytes_of_pairs, lexicon_of
 from gateway.wire.derived import Derived, Interned, derived_of
 from gateway.wire.memory import Memory
 from gateway.wire.message import RESULT_ROLES, Message, call_arguments, call_name, canonical, text_of
@@ -83,7 +83,13 @@ def bytes_of(lines: Sequence[Line]) -> int:
     """Return the approximate bytes of lines."""
     with_cues = sum([line.wish_cues is not wishes.NO_WISH_CUES for line in lines])
     return WISH_CUES_BYTES * with_cues + sum(
-        [LINE_BYTES + getsizeof(line.text) + WORD_BYTES * (len(line.words) + len(line.arguments)) for line in lines]
+        [
+            LINE_BYTES
+            + getsizeof(line.text)
+            + WORD_BYTES * (len(line.words) + len(line.arguments))
+            + bytes_of_pairs(line.text, line.words)
+            for line in lines
+        ]
     )
 
 

@@ -5,7 +5,7 @@ subject of a conversation.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from functools import partial
 from typing import Final, Self
@@ -36,6 +36,8 @@ PLAIN, NUMBER, NAME, CODE, SYMBOL, DATE, IDENT = Shape
 TOKEN_BYTES: Final = 400
 """Bytes of a cached token: its text, its word with the key, their tuple, their entry in a table (tracemalloc, CPython
 3.11)."""
+PAIR_BYTES: Final = 250
+"""Bytes of a pair of characters in a script without spaces. A token has hundreds of them (tracemalloc, CPython 3.11)."""
 TEXT_BYTES: Final = 220
 """Bytes of a cached short text, without its words."""
 TOKENS_SHARE: Final = 1 / 8
@@ -132,9 +134,9 @@ class Lexicon:
     __slots__ = ("_texts", "_tokens")
 
     def __init__(self, memory: Memory) -> None:
-        self._tokens: Recent[str, tuple[Word, ...]] = Recent(memory, lambda token, found: TOKEN_BYTES, TOKENS_SHARE)
+        self._tokens: Recent[str, tuple[Word, ...]] = Recent(memory, _bytes_of_token, TOKENS_SHARE)
         self._texts: Recent[str, tuple[Word, ...]] = Recent(
-            memory, lambda text, found: TEXT_BYTES + 8 * len(found), TEXTS_SHARE
+            memory, lambda text, found: TEXT_BYTES + 8 * len(found) + bytes_of_pairs(text, found), TEXTS_SHARE
         )
 
     def __call__(self, text: str) -> tuple[Word, ...]:
@@ -171,6 +173,17 @@ class Lexicon:
             named = [(f"{token} {number}", part) for number, part in enumerate(parts) if part]
             return tuple([word for name, part in named for word in _word(name, part, _shape(part))])
         return _word(token, bare, shape)
+
+
+def _bytes_of_token(token: str, found: tuple[Word, ...]) -> int:
+    """Return the bytes that a cached token takes with its words."""
+    return TOKEN_BYTES + bytes_of_pairs(token, found)
+
+
+def bytes_of_pairs(text: str, found: Iterable[Word]) -> int:
+    """Return the bytes that those words of a text take which are pairs of characters. Other texts do not share them, as they share words between
+    spaces."""
+    return 0 if text.isascii() else PAIR_BYTES * sum([word.size == _PAIR_TOKENS for word in found])
 
 
 def lexicon_of(memory: Memory | None) -> Words:

@@ -10,6 +10,7 @@ from multidict import CIMultiDict
 from gateway.serve import arrival as arrivals
 from gateway.serve import record as records
 from gateway.serve.answers.answer import Answer, decoder
+from gateway.serve.answers.repeated_key import hide_key, hold_error, may_repeat_key
 from gateway.serve.answers.tail import Tail
 from gateway.serve.answers.whole import whole
 from gateway.serve.incoming import headers as http
@@ -44,6 +45,9 @@ async def relay(
     if answer.complete and request.method != "HEAD":
         return Relayed(relay_whole(request, answer, extra))
     with answer:
+        if may_repeat_key(answer):
+            await hold_error(answer)
+            hide_key(answer)
         response = await _begun(request, answer, extra)
         with streaming(request):
             return await _pump(request, answer, response, tail or Tail(0))
@@ -51,6 +55,8 @@ async def relay(
 
 def relay_whole(request: web.BaseRequest, answer: Answer, extra: Mapping[str, str]) -> web.StreamResponse:
     """Return the client's answer, if the upstream's has arrived completely."""
+    if may_repeat_key(answer):
+        hide_key(answer)
     records.of(request).answer_bytes = max(len(answer.held), 0 if answer.is_stream else len(answer.text))
     headers, reason = _headers(request, answer, extra), http.clean(answer.response.reason or "")
     return whole(request, answer.status, reason, headers, answer.held)

@@ -226,8 +226,13 @@ async def _reserve(gateway: Gateway, request: web.BaseRequest, body_bytes: int, 
     path, arrival = request.rel_url.raw_path, arrivals.of(request)
     if request.method == "POST" and (writes_text(path) or format_of(path) is not None):
         await key_limits.reserve(gateway, arrival, body_bytes, window, None)
-    elif "json" in request.headers.get("Content-Type", "") and not path.startswith(WITHOUT_MODEL):
+    elif _is_declared_json(request) and not path.startswith(WITHOUT_MODEL):
         await key_limits.reserve(gateway, arrival, body_bytes, window, 0)
+
+
+def _is_declared_json(request: web.BaseRequest) -> bool:
+    """Return whether a client says that its body is JSON."""
+    return "json" in request.headers.get("Content-Type", "").lower()
 
 
 async def _relayed(
@@ -292,7 +297,7 @@ def _hides_size(request: web.BaseRequest) -> bool:
     return (
         request.method == "POST"
         and request.content_length is None
-        and writes_text(request.rel_url.raw_path)
+        and (writes_text(request.rel_url.raw_path) or _is_declared_json(request))
         and key_limits.limits_tokens(arrivals.of(request))
     )
 

@@ -4,7 +4,7 @@ This class raises the driver's exceptions; `gateway.state.store.guard` handles t
 """
 
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 from uuid import uuid4
@@ -13,7 +13,7 @@ from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import ReadOnlyError
+from redis.exceptions import ReadOnlyError, ResponseError
 
 PREFIX: Final = "turnfold:1:"
 """Product and layout version: two versions of Turnfold can share a server during an upgrade."""
@@ -33,10 +33,16 @@ return 0
 
 
 ADD: Final = """
-local sum = redis.call('incrby', KEYS[1], ARGV[1])
+local sum = redis.pcall('incrby', KEYS[1], ARGV[1])
+if type(sum) == 'table' then
+  if not (string.find(sum.err, 'WRONGTYPE') or string.find(sum.err, 'not an integer')) then return sum end
+  redis.call('del', KEYS[1])
+  sum = redis.call('incrby', KEYS[1], ARGV[1])
+end
 if redis.call('pttl', KEYS[1]) < 0 then redis.call('pexpire', KEYS[1], ARGV[2]) end
 return sum
 """
+"""A key that is no count is not ours, and is deleted. Other errors, such as that of a full server, are raised."""
 
 
 @asynccontextmanager
@@ -58,6 +64,20 @@ async def ids_in(redis: Redis, index: str | bytes) -> AsyncIterator[list[bytes]]
         return
     while ids := [one for one in await redis.zrange(index, 0, PER_BATCH - 1) if isinstance(one, bytes)]:
         yield ids
+
+
+async def with_own_indexes(redis: Redis, indexes: Collection[str], write: Callable[[], Awaitable[object]]) -> None:
+    """Write to sorted sets. Those that have another type are deleted first, after Redis has refused them: they are not ours, and nothing could
+    be written for their callers."""
+    try:
+        await write()
+    except ResponseError as error:
+        if "WRONGTYPE" not in str(error):
+            raise
+        for index in indexes:
+            if await redis.type(index) not in (b"zset", b"none"):
+                await redis.unlink(index)
+        await write()
 
 
 class RedisStore:
@@ -96,16 +116,20 @@ class RedisStore:
         return found
 
     async def put(self, kind: str, key: str, value: bytes, *, ttl_s: float, scope: str = "") -> None:
-        name = _name(kind, key)
-        async with writing(self._redis), self._redis.pipeline(transaction=True) as batch:
-            batch.set(name, value, px=max(1, int(ttl_s * 1000)))
-            if scope:
-                members = f"{PREFIX}scope:{scope}"
-                now = self._clock()
-                batch.zadd(members, {name: now + ttl_s})
-                batch.zremrangebyscore(members, "-inf", now)
-                batch.expire(members, max(SCOPE_TTL_S, int(ttl_s) + 1))
-            await batch.execute()
+        name, members = _name(kind, key), f"{PREFIX}scope:{scope}"
+
+        async def write() -> None:
+            async with self._redis.pipeline(transaction=True) as batch:
+                batch.set(name, value, px=max(1, int(ttl_s * 1000)))
+                if scope:
+                    now = self._clock()
+                    batch.zadd(members, {name: now + ttl_s})
+                    batch.zremrangebyscore(members, "-inf", now)
+                    batch.expire(members, max(SCOPE_TTL_S, int(ttl_s) + 1))
+                await batch.execute()
+
+        async with writing(self._redis):
+            await with_own_indexes(self._redis, [members], write)
 
     async def claim(self, key: str, *, ttl_s: float) -> bool:
         async with writing(self._redis):

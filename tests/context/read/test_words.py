@@ -1,10 +1,15 @@
 """What a word looks like."""
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.context.read.words import Shape, stem, words
+from gateway.context.read import lines
+from gateway.context.read.words import Shape, lexicon_of, stem, words
+from gateway.wire.memory import Memory
+from tests.allocation import allocation
 
 
 @pytest.mark.parametrize(
@@ -71,3 +76,30 @@ def test_any_text_can_be_read(text: str) -> None:
     found = words(text)
 
     assert len({word.key for word in found}) == len(found)
+
+
+def chinese(rng: random.Random, characters: int) -> str:
+    """Return characters that stand beside others each time."""
+    return "".join([chr(0x4E00 + rng.randrange(20_000)) for _ in range(characters)])
+
+
+@pytest.mark.parametrize("characters", [40, 400])
+def test_pairs_of_characters_count_with_what_they_take(characters: int) -> None:
+    """A memory of 2 MB had 60 MB of them, and counted less than 1 MB."""
+    rng, memory = random.Random(1), Memory(2 * 2**20)
+    lexicon = lexicon_of(memory)
+    with allocation() as found:
+        for _ in range(400_000 // characters):
+            lexicon(chinese(rng, characters))
+    assert found.left <= 1.5 * memory.budget
+    assert memory.size <= memory.budget
+
+
+def test_lines_of_a_script_without_spaces_count_with_what_they_take() -> None:
+    rng, memory = random.Random(2), Memory(2 * 2**20)
+    with allocation() as found:
+        for _ in range(40):
+            text = "\n".join([chinese(rng, 120) for _ in range(40)])
+            lines.read({"role": "tool", "tool_call_id": "a", "content": text}, memory)
+    assert found.left <= 1.6 * memory.budget
+    assert memory.size <= memory.budget

@@ -154,6 +154,48 @@ async def test_keys_of_another_type_do_not_stop_the_store(own_server: RedisServe
     await store.close()
 
 
+async def test_an_index_or_a_count_of_another_type_does_not_stop_the_writes_of_others(
+    own_server: RedisServer, raw: Redis
+) -> None:
+    failed: list[tuple[str, str]] = []
+    store = open_store(
+        own_server.url, timeout_s=PATIENCE_S, failed=lambda operation, why: failed.append((operation, why))
+    )
+    log = open_log(own_server.url, Bounds())
+    assert log is not None
+    for name in ("scope:alice", "exchanges", "exchanges-caller:alice", "count:tokens"):
+        await raw.set(f"{PREFIX}{name}", b"not ours")
+    await raw.lpush(f"{PREFIX}count:requests", b"a list")
+    for _ in range(4):
+        await store.put("summary", "a", b"words", ttl_s=HOUR_S, scope="alice")
+        await store.add("tokens", 5, ttl_s=HOUR_S)
+        await store.add("requests", 1, ttl_s=HOUR_S)
+    await log.append([StoredRecord("tf-1", time.time(), "", "m", "", "", "alice", b"a record")])
+
+    assert not failed
+    assert (await store.add("tokens", 0, ttl_s=HOUR_S), await store.add("requests", 0, ttl_s=HOUR_S)) == (20, 4)
+    assert 0 < await raw.pttl(f"{PREFIX}count:tokens") <= HOUR_S * 1000
+    assert await store.forget("alice") == 1
+    assert await log.find(Query()) == [("tf-1", b"a record")]
+    await log.close()
+    await store.close()
+
+
+async def test_names_of_records_that_are_no_text_do_not_stop_the_log(own_server: RedisServer, raw: Redis) -> None:
+    log = open_log(own_server.url, Bounds(most=2))
+    assert log is not None
+    await raw.zadd(f"{PREFIX}exchanges", {b"\xff\xfe": time.time() - 5})
+    await raw.lpush(f"{PREFIX}exchange:list", b"not ours")
+    assert await log.find(Query()) == []
+    for number in range(3):
+        row = StoredRecord(f"tf-{number}", time.time() + number / 10, "", "m", "", "", "alice", b"a record")
+        await log.append([row])
+
+    assert [name for name, _ in await log.find(Query())] == ["tf-2", "tf-1"]
+    assert await log.get("list") is None
+    await log.close()
+
+
 async def test_forgetting_deletes_an_index_that_has_another_type(own_server: RedisServer, raw: Redis) -> None:
     store, log = open_store(own_server.url, timeout_s=PATIENCE_S), open_log(own_server.url, Bounds())
     assert log is not None
