@@ -6,7 +6,7 @@ The core is loaded by the first call of each function, not with this file: a pro
 import json  # noqa: TID251  # writes and reads what orjson does not
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import orjson
 
@@ -23,7 +23,12 @@ Body = bytes | str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """A request body as JSON or as a mapping, or its messages (its input items) alone."""
 B = TypeVar("B", bytes, str, Mapping[str, Any], Sequence[Mapping[str, Any]])
 
-_LIST: Final[Mapping["FormatName", str]] = {"chat": "messages", "messages": "messages", "responses": "input"}
+_LIST: Final[Mapping["FormatName", str]] = {
+    "chat": "messages",
+    "messages": "messages",
+    "responses": "input",
+    "ollama": "messages",
+}
 """The member with the conversation, by format."""
 
 
@@ -182,7 +187,7 @@ def _request(body: Body, format: "FormatName | None", memory: "Memory | None") -
     request = _format(format).parse(raw, memory) if format else recognise(raw, memory)
     if request is None:
         raise ValueError(
-            f"this is not a {format or 'chat, responses or messages'} request: expected JSON with a list of objects under "
+            f"this is not a {format or ', '.join(_LIST)} request: expected JSON with a list of objects under "
             '"messages" or "input", or that list itself'
         )
     return request
@@ -225,7 +230,7 @@ def _folded(body: B, task: "Task", attempt: "Attempt") -> Folded[B]:
     )
 
 
-def _shaped(given: B, raw: bytes, format: Literal["chat", "responses", "messages"]) -> Any:
+def _shaped(given: B, raw: bytes, format: "FormatName") -> Any:
     """Return bytes in the shape in which the body was given."""
     if isinstance(given, bytes):
         return raw

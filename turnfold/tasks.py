@@ -28,6 +28,7 @@ def task_of(
         if facts is None:
             raise ValueError(f"no context window is known for the model {model!r}: pass window=, in tokens")
         window = facts.context_window
+    window = min(window, conversation.asked_window or window)
     family = tokenizer if tokenizer != "auto" else facts.family if facts else "unknown"
     images = facts.images if facts else ""
     counted = tokens.count_request(conversation, family, images)
