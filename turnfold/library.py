@@ -128,12 +128,13 @@ def read_refusal(
         raise ValueError(f"the body of an answer is bytes, not {type(body).__name__}")
     from gateway.upstream.refusals import refusal_from  # noqa: PLC0415  # see the file's docstring
     from providers import registry  # noqa: PLC0415
+    from providers.ndjson import MEDIA_TYPE, Lines  # noqa: PLC0415
     from providers.sse import Events  # noqa: PLC0415
 
     reader, written = registry.find(provider), _format(format)
     kind = next((value for name, value in headers.items() if name.lower() == "content-type"), "")
-    if status < 400 and kind.lower().startswith("text/event-stream"):
-        events = Events()
+    if status < 400 and kind.lower().startswith(MEDIA_TYPE if written.in_lines else "text/event-stream"):
+        events = Lines() if written.in_lines else Events()
         for event in [*events.feed(body), *events.close()]:
             if not written.is_preamble(event.data):
                 return refusal_from(reader, written, status, event.data)
@@ -187,7 +188,7 @@ def _request(body: Body, format: "FormatName | None", memory: "Memory | None") -
     request = _format(format).parse(raw, memory) if format else recognise(raw, memory)
     if request is None:
         raise ValueError(
-            f"this is not a {format or ', '.join(_LIST)} request: expected JSON with a list of objects under "
+            f"this is not a {format or 'chat, responses, messages or ollama'} request: expected JSON with a list of objects under "
             '"messages" or "input", or that list itself'
         )
     return request
