@@ -194,16 +194,19 @@ async def test_an_api_that_is_not_there_is_not_found() -> None:
     assert statuses == [404, 404, 404, 404]
 
 
-CALL = {"function": {"name": "look", "arguments": {}}}
+OLLAMAS_CALL = {"function": {"name": "look", "arguments": {}}}
 BROKEN_OLLAMA: list[tuple[str, list[dict[str, Any]]]] = [
     ("type", [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]),
     ("type", [{"role": "user", "content": "hi", "images": ["no base64!"]}]),
     ("type", [USER, {"role": "assistant", "tool_calls": [{"function": {"name": "look", "arguments": "{}"}}]}]),
-    ("type", [USER, {"role": "assistant", "tool_calls": [{**CALL, "turnfold.view": 1}]}]),
+    ("type", [USER, {"role": "assistant", "tool_calls": [{**OLLAMAS_CALL, "turnfold.view": 1}]}]),
     ("content", [{"role": "user", "content": " "}]),
-    ("unanswered", [USER, {"role": "assistant", "tool_calls": [CALL]}, USER]),
+    ("unanswered", [USER, {"role": "assistant", "tool_calls": [OLLAMAS_CALL]}, USER]),
     ("orphan", [USER, {"role": "tool", "content": "found"}]),
-    ("orphan", [USER, {"role": "assistant", "tool_calls": [CALL]}, *[{"role": "tool", "content": "found"}] * 2]),
+    (
+        "orphan",
+        [USER, {"role": "assistant", "tool_calls": [OLLAMAS_CALL]}, *[{"role": "tool", "content": "found"}] * 2],
+    ),
 ]
 
 
