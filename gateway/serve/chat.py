@@ -77,9 +77,11 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
 
 
 def _has_endpoint(setup: Setup, conversation: Conversation) -> bool:
-    """Return whether an upstream of the model has the endpoint of a request."""
-    choices = setup.settings.route(conversation.model).choices
-    return any([setup.targets[name].serves("POST", conversation.format.path) for name, _ in choices])
+    """Return whether an upstream of the model has the endpoint of a request. All have those below ``/v1``, so no route is made for them."""
+    path = conversation.format.path
+    if path.startswith("/v1/"):
+        return True
+    return any(setup.targets[name].serves("POST", path) for name, _ in setup.settings.route(conversation.model).choices)
 
 
 async def _drive(served: ServedRequest, received: Received, times: Times) -> web.StreamResponse:
