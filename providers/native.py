@@ -1,4 +1,4 @@
-"""The own endpoints of self-hosted servers, beside the OpenAI-compatible ones: which of them are passed through, and how their bills are read.
+"""The own endpoints of self-hosted servers, beside the OpenAI-compatible ones: which of them are served, and how their bills are read.
 
 Each pattern matches ``METHOD /path`` below the server's root. Only what computes an answer or describes the models is listed. What loads or
 deletes models, changes settings, or shows the prompts of others stays closed.
@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from providers import usage
 from providers.record import Usage
 from providers.usage import count
 
@@ -77,6 +78,11 @@ def read_usage(text: bytes, headers: Mapping[str, str]) -> Usage | None:
         if None in found:  # one answer
             break
     return _sum(list(found.items()))
+
+
+def read_usage_of_ollama(body: bytes) -> Usage | None:
+    """Return the bill in a body or in a line of a stream, at its OpenAI-compatible endpoints or at its own; None without one."""
+    return usage.read_usage(body) or read_usage(body, {})
 
 
 def _bills(text: bytes) -> list[tuple[int | None, Usage]] | None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from providers.anthropic import ANTHROPIC
 from providers.azure import AZURE
 from providers.cerebras import CEREBRAS
-from providers.native import LLAMA_CPP, OLLAMA, SGLANG, TGI, VLLM
+from providers.native import LLAMA_CPP, OLLAMA, SGLANG, TGI, VLLM, read_usage_of_ollama
 from providers.openai import OPENAI, join
 from providers.record import Provider
 
@@ -23,7 +23,7 @@ ROWS: Final = (
     replace(OPENAI, name="vllm", native=VLLM),
     replace(OPENAI, name="sglang", native=SGLANG),
     replace(OPENAI, name="tgi", native=TGI),
-    replace(OPENAI, name="ollama", native=OLLAMA),
+    replace(OPENAI, name="ollama", native=OLLAMA, read_usage=read_usage_of_ollama),
     replace(OPENAI, name="llama.cpp", native=LLAMA_CPP),
     replace(OPENAI, name="lmstudio"),
     replace(OPENAI, name="litellm"),

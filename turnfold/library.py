@@ -6,7 +6,7 @@ The core is loaded by the first call of each function, not with this file: a pro
 import json  # noqa: TID251  # writes and reads what orjson does not
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import orjson
 
@@ -23,7 +23,12 @@ Body = bytes | str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """A request body as JSON or as a mapping, or its messages (its input items) alone."""
 B = TypeVar("B", bytes, str, Mapping[str, Any], Sequence[Mapping[str, Any]])
 
-_LIST: Final[Mapping["FormatName", str]] = {"chat": "messages", "messages": "messages", "responses": "input"}
+_LIST: Final[Mapping["FormatName", str]] = {
+    "chat": "messages",
+    "messages": "messages",
+    "responses": "input",
+    "ollama": "messages",
+}
 """The member with the conversation, by format."""
 
 
@@ -123,12 +128,13 @@ def read_refusal(
         raise ValueError(f"the body of an answer is bytes, not {type(body).__name__}")
     from gateway.upstream.refusals import refusal_from  # noqa: PLC0415  # see the file's docstring
     from providers import registry  # noqa: PLC0415
+    from providers.ndjson import MEDIA_TYPE, Lines  # noqa: PLC0415
     from providers.sse import Events  # noqa: PLC0415
 
     reader, written = registry.find(provider), _format(format)
     kind = next((value for name, value in headers.items() if name.lower() == "content-type"), "")
-    if status < 400 and kind.lower().startswith("text/event-stream"):
-        events = Events()
+    if status < 400 and kind.lower().startswith(MEDIA_TYPE if written.in_lines else "text/event-stream"):
+        events = Lines() if written.in_lines else Events()
         for event in [*events.feed(body), *events.close()]:
             if not written.is_preamble(event.data):
                 return refusal_from(reader, written, status, event.data)
@@ -182,7 +188,7 @@ def _request(body: Body, format: "FormatName | None", memory: "Memory | None") -
     request = _format(format).parse(raw, memory) if format else recognise(raw, memory)
     if request is None:
         raise ValueError(
-            f"this is not a {format or 'chat, responses or messages'} request: expected JSON with a list of objects under "
+            f"this is not a {format or 'chat, responses, messages or ollama'} request: expected JSON with a list of objects under "
             '"messages" or "input", or that list itself'
         )
     return request
@@ -225,7 +231,7 @@ def _folded(body: B, task: "Task", attempt: "Attempt") -> Folded[B]:
     )
 
 
-def _shaped(given: B, raw: bytes, format: Literal["chat", "responses", "messages"]) -> Any:
+def _shaped(given: B, raw: bytes, format: "FormatName") -> Any:
     """Return bytes in the shape in which the body was given."""
     if isinstance(given, bytes):
         return raw

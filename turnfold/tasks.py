@@ -28,6 +28,7 @@ def task_of(
         if catalogued is None:
             raise ValueError(f"no context window is known for the model {model!r}: pass window=, in tokens")
         window = catalogued.context_window
+    window = min(window, conversation.asked_window or window)
     family = tokenizer if tokenizer != "auto" else catalogued.family if catalogued else "unknown"
     images = catalogued.images if catalogued else ""
     counted = tokens.count_request(conversation, family, images)

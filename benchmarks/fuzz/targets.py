@@ -274,6 +274,13 @@ SEEDS: Final[Mapping[str, list[Any]]] = {
             {"type": "item_reference", "id": "r"}, {"type": "compaction", "encrypted_content": "QUJD"}, *_TURNS, {"role": "user", "content": "And A-7?"}]},
         {"model": "m", "input": "Just a text " * 200},
     ],
+    "ollama": [
+        {"model": "m", "messages": _TURNS, "stream": False, "options": {"num_ctx": 4096, "num_predict": 5}},
+        {"model": "m", "tools": [_TOOL], "messages": [*_TURNS[:4], {"role": "user", "content": "See.", "images": ["QUJD"]},
+            {"role": "assistant", "content": "", "thinking": "hm", "tool_calls": [
+                {"function": {"name": "f", "arguments": {"a": n}}} for n in range(2)]},
+            *[{"role": "tool", "tool_name": "f", "content": _RECORDS} for n in range(2)], *_TURNS, {"role": "user", "content": "And order A-7?"}]},
+    ],
     "events": [
         b'data: {"choices":[{"index":0,"delta":{"content":"Hi"}}],"usage":{"prompt_tokens":9}}\n\ndata: [DONE]\n\n',
         b'event: error\r\ndata: {"error":{"message":"prompt is too long: 5000 tokens > 2048 maximum"}}\r\n\r\n: ping\rerror: {"a":1}\n',

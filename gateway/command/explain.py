@@ -16,7 +16,7 @@ from gateway.command import usable
 from gateway.config import Settings, SettingsError, WrongValue, checked_url
 from gateway.context.write.explain import PINNED, UNCHANGED, Fate
 from gateway.observe.printable import printable
-from gateway.serve.admin.explain import explain, fates
+from gateway.serve.admin.explain import ASKED, explain, fates
 from gateway.serve.gateway import Gateway
 from gateway.state.store import open_store
 from gateway.wire.format import Conversation
@@ -44,7 +44,7 @@ def run(path: Path, config: Path | None, window: int | None, upstream: str | Non
     request = recognise(raw, Memory(settings.server.memory))
     if request is None:
         click.echo(
-            f"{path}: no request for chat completions, responses or messages: expected JSON with messages or input{_flaw(raw)}",
+            f"{path}: no request for chat completions, responses, messages or Ollama's chat: expected JSON with messages or input{_flaw(raw)}",
             err=True,
         )
         return 2
@@ -52,7 +52,7 @@ def run(path: Path, config: Path | None, window: int | None, upstream: str | Non
     if as_json:
         click.echo(_as_json(decision))
     else:
-        if config is None and window is not None:
+        if config is None and window is not None and decision["window_from"] != ASKED:
             decision["window_from"] = "--window"
         _show(Console(), decision, lines)
     return 0

@@ -9,9 +9,11 @@ Messages = Sequence[Mapping[str, Any]]
 
 
 def recast(body: Mapping[str, Any], format: str) -> dict[str, Any]:
-    """Return the same request in a format: ``chat``, ``messages`` or ``responses``."""
+    """Return the same request in a format: ``chat``, ``messages``, ``responses`` or ``ollama``."""
     if format == "chat":
         return dict(body)
+    if format == "ollama":
+        return to_ollama(body)
     rest = {name: value for name, value in body.items() if name not in ("messages", "tools", "max_tokens")}
     functions = [tool["function"] for tool in body.get("tools", ())]
     limit = body.get("max_tokens")
@@ -26,6 +28,25 @@ def recast(body: Mapping[str, Any], format: str) -> dict[str, Any]:
         rest |= {"max_output_tokens": limit} if limit else {}
         rest |= to_responses(body["messages"])
     return {**rest, "tools": tools} if tools else rest
+
+
+def to_ollama(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a request of Ollama's own API: arguments are objects, and results name their tool."""
+    rest = {name: value for name, value in body.items() if name not in ("messages", "max_tokens")}
+    rows: list[dict[str, Any]] = []
+    names: dict[str, str] = {}
+    for message in body["messages"]:
+        row = {"role": message["role"], "content": message.get("content") or ""}
+        calls = message.get("tool_calls") or ()
+        if calls:
+            names |= {call["id"]: call["function"]["name"] for call in calls}
+            functions = [{"name": call["function"]["name"], "arguments": _arguments(call)} for call in calls]
+            row["tool_calls"] = [{"function": function} for function in functions]
+        if message["role"] == "tool":
+            row["tool_name"] = names.get(message["tool_call_id"], "")
+        rows.append(row)
+    limit = body.get("max_tokens")
+    return {**rest, "messages": rows, **({"options": {"num_predict": limit}} if limit else {})}
 
 
 def to_messages(messages: Messages) -> dict[str, Any]:

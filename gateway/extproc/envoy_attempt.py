@@ -162,9 +162,12 @@ class EnvoyAttempt:
             return found
 
         try:
-            return await gateway.threads.run(parsed, size_bytes=len(body) // READS_FASTER)
+            found = await gateway.threads.run(parsed, size_bytes=len(body) // READS_FASTER)
         except ClientError:
             return None  # too complex to look into: the upstream judges it
+        setup = gateway.setup
+        known = found is None or setup.targets[setup.settings.route(found.model).upstream].serves("POST", format.path)
+        return found if known else None
 
     def _request_of(self, conversation: Conversation) -> EnvoyRequest:
         """Return a parsed request with its settings and its caller. Raises ClientError for a mode that is not allowed."""

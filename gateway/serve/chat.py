@@ -59,8 +59,13 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
     if arrival.deployment:
         request, raw = await with_model(gateway, request, raw, arrival.deployment)
     conversation = await _parse(gateway, request, raw, format, setup)
-    # A model that is not a text names none of several upstreams: `forward` refuses the request.
-    if conversation is None or (not conversation.model and "model" in conversation.head and len(setup.targets) > 1):
+    # A model that is not a text names none of several upstreams: `forward` refuses the request. It refuses an own endpoint of other
+    # servers, too.
+    if (
+        conversation is None
+        or (not conversation.model and "model" in conversation.head and len(setup.targets) > 1)
+        or not _has_endpoint(setup, conversation)
+    ):
         return await forward(gateway, request, raw)
     if arrival.key is not None:
         await key_models.check_conversation(gateway, request, conversation)
@@ -69,6 +74,14 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
         return await compact.compact_conversation(gateway, request, raw, conversation)
     served = served_request(gateway, setup, request, raw, conversation)
     return await _drive(served, Received(Life(conversation, mode_of(request, served.route))), times)
+
+
+def _has_endpoint(setup: Setup, conversation: Conversation) -> bool:
+    """Return whether an upstream of the model has the endpoint of a request. All have those below ``/v1``, so no route is made for them."""
+    path = conversation.format.path
+    if path.startswith("/v1/"):
+        return True
+    return any(setup.targets[name].serves("POST", path) for name, _ in setup.settings.route(conversation.model).choices)
 
 
 async def _drive(served: ServedRequest, received: Received, times: Times) -> web.StreamResponse:

@@ -83,6 +83,10 @@ def _tgi(message: str, _: Sizes) -> Mapping[str, Any]:
     return {"error": message, "error_type": "validation"}
 
 
+def _text(message: str, _: Sizes) -> Mapping[str, Any]:
+    return {"error": message}
+
+
 def _bare(message: str, _: Sizes) -> Mapping[str, Any]:
     return {"message": message}
 
@@ -146,6 +150,9 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
         "input length ({prompt} tokens) exceeds the model's maximum context length ({limit} tokens)",
         "",
         _openai(None, param=None),
+    ),
+    "ollama-own": Dialect(
+        "input length ({prompt} tokens) exceeds the model's maximum context length ({limit} tokens)", "", _text
     ),
     "anthropic": Dialect(
         "prompt is too long: {prompt} tokens > {limit} maximum",

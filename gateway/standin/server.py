@@ -16,7 +16,7 @@ from multidict import CIMultiDictProxy
 
 from gateway.standin import completion, dialects, message_events, validity
 from gateway.standin.answers import EVENTS, JSON, Answer, Completion, Raw, Refuse
-from gateway.standin.apis import APIS, CHAT, MESSAGES, RESPONSES, RULES, Api
+from gateway.standin.apis import APIS, CHAT, MESSAGES, OLLAMA, RESPONSES, RULES, Api
 
 Windows = int | Mapping[str, int] | Callable[[str], int]
 Scripted = Answer | Callable[["Seen"], Answer | None]
@@ -83,7 +83,7 @@ class StandIn:
         None means all rules of the API. ``truncates`` cuts the head off a request that is too long and answers 200, as
         some servers do. ``scale`` makes its vocabulary this many times worse than o200k. ``models`` are its model names
         (None: any), ``model_list`` replaces their list. ``key`` is the required bearer token or x-api-key (empty: any).
-        ``apis`` are its APIs; ``counts`` are its endpoints that count a request, ``compact`` is
+        ``apis`` are its APIs, also ``ollama``; ``counts`` are its endpoints that count a request, ``compact`` is
         ``/v1/responses/compact``.
         """
         self.requests: list[Seen] = []
@@ -107,6 +107,8 @@ class StandIn:
         """Listen on a loopback port, a free one for 0, and return the base URL with ``/v1``."""
         app = web.Application(client_max_size=LARGEST_BODY)
         for api in APIS:
+            if api is OLLAMA and api.name not in self._apis:
+                continue  # then it is an endpoint like any other
             app.router.add_post(api.path, partial(self._complete, api))
         app.router.add_post("/v1/messages/count_tokens", partial(self._count, MESSAGES))
         app.router.add_post("/v1/responses/input_tokens", partial(self._count, RESPONSES))
@@ -221,7 +223,8 @@ class StandIn:
     def _next_scripted(self, api: Api, seen: Seen) -> Answer | None:
         """Count and check the request, so that a test can read both, and return the next answer of the script; None without one."""
         if isinstance(seen.json, dict):
-            seen.window = self.window_of(str(seen.json.get("model")))
+            own = self.window_of(str(seen.json.get("model")))
+            seen.window = min(own, api.asked_window(seen.json) or own)
             rules = RULES[api.name] if self._rules is None else self._rules
             seen.violations = [found for found in api.violations(seen.json) if found.rule in rules]
             seen.prompt_tokens = round(api.weigh(seen.json) * self.scale)
@@ -259,6 +262,8 @@ class StandIn:
         if self._models is not None and model not in self._models:
             if api.name == "messages":
                 return message_events.error(404, f"model: {model}", "not_found_error")
+            if api is OLLAMA:
+                return api.error(404, f"model '{model}' not found")
             return completion.error(
                 404, f"The model `{model}` does not exist or you do not have access to it.", code="model_not_found"
             )
@@ -282,9 +287,9 @@ class StandIn:
             api.output_limit_in(body),
         )
         text = dialects.refusal(dialect, sizes)
-        if body.get("stream") is True and dialect.silent_stream:
+        if api.streams(body) and dialect.silent_stream:
             return Raw(headers={"content-type": EVENTS})
-        if body.get("stream") is True and dialect.as_event:
+        if api.streams(body) and dialect.as_event:
             return api.refused_stream(body, text)
         return Raw(dialect.status, (text,))
 

@@ -134,6 +134,10 @@ class Target(msgspec.Struct, eq=False, dict=True):  # cached properties need a d
         native = self.provider.native
         return native is not None and native.fullmatch(f"{method} {path}") is not None
 
+    def serves(self, method: str, path: str) -> bool:
+        """Return whether a request to this path may be sent here: to any server below ``/v1``, else to one that has it of its own."""
+        return path.startswith("/v1/") or self.has_native(method, path)
+
     def authorised(self, headers: CIMultiDict[str]) -> CIMultiDict[str]:
         """Replace the client's credentials by the configured key, if there is one; add configured headers.
 

@@ -11,7 +11,8 @@ One format each:
 - `responses`: Responses. `responses_reading`, `responses_edits`: from and to the bytes.
 - `messages`: Anthropic's Messages. `messages_reading`, with `messages_request`, `messages_views` and `messages_tools`: from the bytes.
   `messages_edits`, with `messages_blocks`: to the bytes.
-- `views`: items of the last two in the shape of a message. `hosted`: results of tools that the provider runs. `citations`, `cache_marks`,
+- `ollama`: Ollama's own API. `ollama_reading`, `ollama_edits`: from and to the bytes.
+- `views`: items of the last three in the shape of a message. `hosted`: results of tools that the provider runs. `citations`, `cache_marks`,
   `compaction`: what else may be in a body. `server_ids`: ids of what only one server has.
 
 Bytes:

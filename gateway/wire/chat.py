@@ -95,6 +95,10 @@ class ChatRequest:
         )  # a bool is none
 
     @property
+    def asked_window(self) -> int | None:
+        return None
+
+    @property
     def refers_elsewhere(self) -> bool:
         return not _OUTSIDE_MEMBERS.isdisjoint(self.head) and any(self.head.get(name) for name in OUTSIDE_MEMBERS)
 

@@ -20,7 +20,7 @@ import msgspec
 from gateway.wire.memory import Memory
 from gateway.wire.message import Message
 
-FormatName = Literal["chat", "responses", "messages"]
+FormatName = Literal["chat", "responses", "messages", "ollama"]
 
 
 class Conversation(Protocol):
@@ -60,6 +60,10 @@ class Conversation(Protocol):
     @property
     def output_limits(self) -> tuple[int, ...]:
         """The output limits in the body, in tokens, in the order of their precedence; includes 0 and negative ones."""
+
+    @property
+    def asked_window(self) -> int | None:
+        """The window that the request asks its server to have, in tokens; None where the format has no such option, or it is not used."""
 
     @property
     def refers_elsewhere(self) -> bool:
@@ -146,7 +150,8 @@ class Format(msgspec.Struct, frozen=True):
 
     name: FormatName
     path: str
-    """The path on the client port, for example ``/v1/chat/completions``."""
+    """The path on the client port, for example ``/v1/chat/completions``. One that is not below ``/v1`` is an own endpoint of some servers,
+    and only their requests are read (`providers.native`)."""
     parse: "Parse"
     """Parses a body; None if it is no body of this format. Such a body is forwarded unchanged."""
     encode: Callable[[Any, Edits], bytes]
@@ -174,6 +179,10 @@ class Format(msgspec.Struct, frozen=True):
     """Headers that a body with `Edits.may_drop_thinking` needs; each value is added to existing ones."""
     usage_in_first_event: bool = False
     """Whether a stream states the prompt's usage in its first events and the output's in its last."""
+    usage_sign: bytes = b'"usage"'
+    """Occurs in each event that states a usage."""
+    in_lines: bool = False
+    """Whether a stream has one JSON value in a line (`providers.ndjson`), instead of events."""
     skim_from_bytes: int = 2**14
     """Bytes from which a body is skimmed; a shorter body is parsed as quickly as it is skimmed."""
     skim_to_bytes: int = 2**23

@@ -6,11 +6,12 @@ from typing import Final
 from gateway.wire.chat import CHAT
 from gateway.wire.format import Conversation, Format
 from gateway.wire.memory import Memory
-from gateway.wire.message import Message
+from gateway.wire.message import Message, tool_calls
 from gateway.wire.messages import MESSAGES
+from gateway.wire.ollama import OLLAMA
 from gateway.wire.responses import RESPONSES
 
-FORMATS: Final = MappingProxyType({format.path: format for format in (CHAT, MESSAGES, RESPONSES)})
+FORMATS: Final = MappingProxyType({format.path: format for format in (CHAT, MESSAGES, RESPONSES, OLLAMA)})
 """One row per format. To add a format, add a module here and its row."""
 
 
@@ -28,6 +29,10 @@ NATIVE: Final = frozenset({"system", "stop_sequences", "output_config", "mcp_ser
 """Members that only Messages bodies have."""
 BLOCKS: Final = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})
 """Content blocks that only Messages bodies have."""
+OLLAMAS: Final = frozenset({"options", "keep_alive", "think"})
+"""Members that only bodies of Ollama's own API have."""
+IN_MESSAGES_OF_OLLAMA: Final = frozenset({"images", "thinking", "tool_name"})
+"""Members that only messages of Ollama's own API have."""
 
 
 def recognise(raw: bytes, memory: Memory | None = None) -> Conversation | None:
@@ -40,7 +45,10 @@ def recognise(raw: bytes, memory: Memory | None = None) -> Conversation | None:
     native = not NATIVE.isdisjoint(body) or any(
         isinstance(tool, dict) and "input_schema" in tool for tool in (tools if isinstance(tools, list) else ())
     )
-    return (MESSAGES.parse(raw, memory) if native or any(map(_has_blocks, request.messages)) else None) or request
+    if native or any(map(_has_blocks, request.messages)):
+        return MESSAGES.parse(raw, memory) or request
+    is_ollamas = not OLLAMAS.isdisjoint(body) or any(map(_is_ollamas, request.messages))
+    return (OLLAMA.parse(raw, memory) if is_ollamas else None) or request
 
 
 def _has_blocks(message: Message) -> bool:
@@ -48,3 +56,11 @@ def _has_blocks(message: Message) -> bool:
     return isinstance(content, list) and any(
         isinstance(part, dict) and str(part.get("type")) in BLOCKS for part in content
     )
+
+
+def _is_ollamas(message: Message) -> bool:
+    """Return whether a message is one of Ollama's own API, where the arguments of a call are an object."""
+    if not IN_MESSAGES_OF_OLLAMA.isdisjoint(message):
+        return True
+    functions = [call.get("function") for call in tool_calls(message)]
+    return any(isinstance(function, dict) and isinstance(function.get("arguments"), dict) for function in functions)

@@ -82,6 +82,10 @@ class ViewedRequest(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=Tr
         return self.head.get("stream") is True
 
     @property
+    def asked_window(self) -> int | None:
+        return None
+
+    @property
     def may_call_in_parallel(self) -> bool:
         return True
 

@@ -588,7 +588,11 @@ NOT_SERVED = [
 async def test_every_other_endpoint_of_a_server_stays_closed(gateway, standin, provider, method, path):
     ports = await gateway(standin, upstream(standin, provider, key=OWN))
     reply = await raw.ask(ports.port, raw.request(path, method, b'{"model":"m"}', content_type=JSON))
-    assert (reply.status, reply.error["code"]) == (404, "not_found")
+    assert reply.status == 404
+    if path.startswith("/api/chat"):  # an error in Ollama's shape
+        assert reply.error.startswith("Nothing is served at ")
+    else:
+        assert reply.error["code"] == "not_found"
     assert standin.requests == []
 
 

@@ -65,6 +65,20 @@ async def test_a_long_body_is_replaced_and_its_length_is_stated(channel: Any) ->
     assert stated["content-length"] == str(len(common.body_mutation.body)).encode()
 
 
+async def test_ollamas_api_is_folded_at_an_ollama_server_alone() -> None:
+    """Many applications have an ``/api/chat`` of their own."""
+    raw = orjson.dumps({"model": "m", "messages": fakes.chat(60)})
+    for provider, folds in (("ollama", True), ("openai", False)):
+        upstreams = {"standin": {"provider": provider, "base_url": "http://127.0.0.1:9/v1"}}
+        models = {"m": {"context_window": 2000}}
+        text = configured("http://127.0.0.1:9/v1", {**CONFIG, "upstreams": upstreams, "models": models})
+        running = await server.start(config.parse(text, {}, "test.yaml"), "127.0.0.1:0")
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{running.port}") as opened:
+            _, reply = await asked(opened, headers("/api/chat"), body(raw))
+        await running.close()
+        assert bool(reply.request_body.response.body_mutation.body) is folds
+
+
 async def test_headers_in_our_name_are_taken_off(channel: Any) -> None:
     (reply,) = await asked(channel[0], headers(x_turnfold_mode="off", x_turnfold_caller="me", x_other="1"))
 

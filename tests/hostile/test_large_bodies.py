@@ -1,6 +1,7 @@
 """Bodies that are made to be expensive: the work grows as the body does, off the event loop, and none of it becomes an error of ours."""
 
 import gzip
+import re
 import threading
 from typing import Any
 
@@ -36,6 +37,10 @@ def one_step(format: Format, count: int) -> dict[str, Any]:
         items = [{"type": "function_call", "call_id": name, "name": "lookup", "arguments": "{}"} for name in names]
         items += [{"type": "function_call_output", "call_id": name, "output": "found"} for name in names]
         return {"model": "m", "input": [question, *items]}
+    if format.name == "ollama":
+        called = [{"function": {"name": "lookup", "arguments": {}}} for _ in names]
+        found = [{"role": "tool", "tool_name": "lookup", "content": "found"} for _ in names]
+        return {"model": "m", "messages": [question, {"role": "assistant", "tool_calls": called}, *found]}
     made = [{"id": name, "type": "function", "function": {"name": "lookup", "arguments": "{}"}} for name in names]
     results = [{"role": "tool", "tool_call_id": name, "content": "found"} for name in names]
     return {"model": "m", "messages": [question, {"role": "assistant", "content": None, "tool_calls": made}, *results]}
@@ -63,7 +68,7 @@ def test_an_old_step_of_four_times_the_calls_takes_four_times_the_steps_to_fold(
 
     def work(count: int) -> None:
         body = orjson.dumps(one_step(format, count)).replace(rb'"{}"', rb'"{\"number\":\"%s\"}"' % (b"word " * 12))
-        body = body.replace(b'"input":{}', b'"input":{"number":"%s"}' % (b"word " * 12))
+        body = re.sub(rb'"(input|arguments)":\{\}', rb'"\1":{"number":"%s"}' % (b"word " * 12), body)
         member = "input" if format.name == "responses" else "messages"
         asked = orjson.loads(body)
         asked[member] += [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "And now?"}]

@@ -10,9 +10,10 @@ import orjson
 import pytest
 
 from gateway.standin import messages as strict_messages
+from gateway.standin import ollama as strict_ollama
 from gateway.standin import responses as strict_responses
 from gateway.standin import validity
-from tests.wire.conversations import messages_body, responses_body
+from tests.wire.conversations import messages_body, ollama_body, responses_body
 from turnfold import Memory, Policy, Refusal, count, fold, read_refusal, smaller
 
 TURNS: list[dict[str, Any]] = [{"role": "system", "content": "Answer briefly."}]
@@ -79,7 +80,11 @@ def test_a_body_comes_back_in_the_shape_in_which_it_was_given() -> None:
 
 @pytest.mark.parametrize(
     ("format", "body", "violations"),
-    [("responses", responses_body(7), strict_responses.added), ("messages", messages_body(7), strict_messages.added)],
+    [
+        ("responses", responses_body(7), strict_responses.added),
+        ("messages", messages_body(7), strict_messages.added),
+        ("ollama", {**ollama_body(3), "keep_alive": 5}, lambda _, sent: strict_ollama.violations(sent)),
+    ],
 )
 def test_every_format_is_recognised_and_stays_valid(format: Any, body: dict[str, Any], violations: Any) -> None:
     window = count(body) // 2
@@ -132,7 +137,7 @@ def test_a_refusal_is_read_from_any_answer(
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({"body": b"not json", "window": 100}, "this is not a chat, responses or messages request"),
+    ({"body": b"not json", "window": 100}, "this is not a chat, responses, messages or ollama request"),
     ({"body": {"input": 7}, "window": 100, "format": "responses"}, "this is not a responses request"),
     ({"body": TURNS, "model": "nobody-knows-it"}, "no context window is known for the model 'nobody-knows-it'"),
     ({"body": TURNS, "window": 0}, "the window must be a number of tokens"),
@@ -251,3 +256,16 @@ def test_the_library_brings_in_no_server(use: str) -> None:
         use
     )  # the core comes with the first call, not with the import
     assert "yaml" not in loaded or use
+
+
+def test_a_window_that_a_request_asks_for_limits_the_given_one() -> None:
+    body = {"model": "llama3.2", "messages": TURNS, "options": {"num_ctx": 2048}}
+    assert fold(body, window=8192).window == 2048
+    assert fold(body, window=1024).window == 1024
+
+
+def test_a_refusal_in_the_first_line_of_a_stream_is_read() -> None:
+    line = b'{"error":"input length (9000 tokens) exceeds the model\'s maximum context length (4096 tokens)"}\n'
+    told = read_refusal(200, {"content-type": "application/x-ndjson"}, line, provider="ollama", format="ollama")
+    assert told is not None
+    assert told.numbers.limit == 4096

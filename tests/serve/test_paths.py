@@ -63,7 +63,7 @@ def test_a_path_has_one_address(path, address):
     assert address_of(path) == address
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", [path for path in FORMATS if path.startswith("/v1/")])
 @pytest.mark.parametrize("prefix", PREFIXES)
 def test_every_format_is_found_behind_every_prefix(prefix, format):
     assert address_of(prefix + format.removeprefix("/v1/")) == Address(format, translated=True)

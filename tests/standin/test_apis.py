@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from gateway.standin import StandIn, messages, responses
+from gateway.standin import StandIn, messages, ollama, responses
 from gateway.standin.messages import sign
 from providers.sse import Events
 from tests.running import client
@@ -192,3 +192,35 @@ async def test_an_api_that_is_not_there_is_not_found() -> None:
         ]
 
     assert statuses == [404, 404, 404, 404]
+
+
+OLLAMAS_CALL = {"function": {"name": "look", "arguments": {}}}
+BROKEN_OLLAMA: list[tuple[str, list[dict[str, Any]]]] = [
+    ("type", [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]),
+    ("type", [{"role": "user", "content": "hi", "images": ["no base64!"]}]),
+    ("type", [USER, {"role": "assistant", "tool_calls": [{"function": {"name": "look", "arguments": "{}"}}]}]),
+    ("type", [USER, {"role": "assistant", "tool_calls": [{**OLLAMAS_CALL, "turnfold.view": 1}]}]),
+    ("content", [{"role": "user", "content": " "}]),
+    ("unanswered", [USER, {"role": "assistant", "tool_calls": [OLLAMAS_CALL]}, USER]),
+    ("orphan", [USER, {"role": "tool", "content": "found"}]),
+    (
+        "orphan",
+        [USER, {"role": "assistant", "tool_calls": [OLLAMAS_CALL]}, *[{"role": "tool", "content": "found"}] * 2],
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "rows"), BROKEN_OLLAMA)
+def test_a_conversation_that_breaks_a_rule_of_ollama_is_told_which(rule: str, rows: list[dict[str, Any]]) -> None:
+    assert rule in [found.rule for found in ollama.violations({"messages": rows})]
+
+
+async def test_ollama_refuses_what_is_over_its_num_ctx_and_streams_lines() -> None:
+    long = {"model": "m", "messages": [{"role": "user", "content": "word " * 3000}]}
+    async with StandIn(apis=("ollama",)) as standin, client() as session:
+        url = f"{standin.base_url.removesuffix('/v1')}/api/chat"
+        for options, status in (({"num_ctx": 2048}, 400), ({}, 200)):
+            async with session.post(url, json={**long, "options": options}) as response:
+                raw = await response.read()
+                assert response.status == status
+        assert [orjson.loads(line)["done"] for line in raw.splitlines()] == [False, False, False, True]

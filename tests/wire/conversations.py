@@ -1,4 +1,4 @@
-"""Made-up conversations in the Messages and the Responses format: what agents send, with all that may go wrong in a fold."""
+"""Made-up conversations in the Messages, the Responses and Ollama's format: what agents send, with all that may go wrong in a fold."""
 
 import base64
 import re
@@ -321,3 +321,58 @@ def _output(random: Random) -> Any:
     if random.random() < 0.5:
         parts.append({"type": "input_image", "image_url": f"data:image/png;base64,{PNG}"})
     return parts
+
+
+def ollama_body(seed: int) -> dict[str, Any]:
+    """A body of Ollama's chat API; every one is acceptable to the strict stand-in."""
+    random = Random(seed)
+    rows: list[dict[str, Any]] = []
+    thinks, has_ids = random.random() < 0.4, random.random() < 0.3
+    if random.random() < 0.5:
+        rows.append({"role": "system", "content": text(random, 80)})
+    for turn in range(random.randint(1, 7)):
+        rows.append(_shown(random))
+        for step in range(random.choice([0, 0, 1, 2, 5])):
+            rows += _run(random, f"{seed}_{turn}_{step}", thinks=thinks, has_ids=has_ids)
+        thought = {"thinking": text(random, 60)} if thinks else {}
+        rows.append({"role": "assistant", "content": text(random, 80), **thought})
+    rows.append(_shown(random))
+    if random.random() < 0.5:
+        rows += _run(random, f"{seed}_last", thinks=thinks, has_ids=has_ids)
+    body: dict[str, Any] = {"model": "llama3.2", "messages": rows}
+    if random.random() < 0.5:
+        body["tools"] = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]
+    if random.random() < 0.5:
+        body |= {"options": {"num_ctx": 4096, "num_predict": 200, "temperature": 0.5}, "keep_alive": "5m"}
+    if random.random() < 0.5:
+        body["stream"] = random.random() < 0.5
+    return body
+
+
+def _shown(random: Random) -> dict[str, Any]:
+    images = {"images": [PNG] * random.randint(1, 2)} if random.random() < 0.15 else {}
+    return {"role": "user", "content": text(random, 120), **images}
+
+
+def _run(random: Random, key: str, *, thinks: bool, has_ids: bool) -> list[dict[str, Any]]:
+    """An answer with calls, and their results in the same order."""
+    calls: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
+    for n in range(random.choice([1, 1, 1, 2, 3])):
+        name = random.choice(["look", "write"])
+        given = random.choice([{"path": text(random, 8)}, {"content": text(random, 300), "n": 1.5}, {}])
+        calls.append({**({"id": f"call_{key}_{n}"} if has_ids else {}), "function": {"name": name, "arguments": given}})
+        found = _result(random)
+        named = random.choice([{"tool_name": name}, {}])
+        said = found if isinstance(found, str) else orjson.dumps(found).decode()
+        results.append(
+            {"role": "tool", "content": said, **named, **({"tool_call_id": calls[-1]["id"]} if has_ids else {})}
+        )
+    if (
+        len({call["function"]["name"] for call in calls}) > 1
+    ):  # then only a name that all results have tells their order
+        for call, result in zip(calls, results, strict=True):
+            result["tool_name"] = call["function"]["name"]
+    thought = {"thinking": text(random, 60)} if thinks else {}
+    said = text(random, 20) if random.random() < 0.5 else ""
+    return [{"role": "assistant", "content": said, **thought, "tool_calls": calls}, *results]

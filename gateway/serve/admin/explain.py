@@ -1,6 +1,6 @@
 """Explain what would be done to a request and why: the same decisions as in serving, without calling an upstream."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -15,6 +15,9 @@ from gateway.wire.format import Conversation
 
 if TYPE_CHECKING:
     from gateway.context.write.explain import Fate
+
+ASKED: Final = "the request"
+"""The source of a window that the request itself asks for."""
 
 
 async def explain(gateway: Gateway, conversation: Conversation) -> dict[str, Any]:
@@ -35,7 +38,7 @@ def _explained(conversation: Conversation, place: Place, task: Task) -> dict[str
         "format": conversation.format.name,
         "upstream": place.target.name,
         "window": task.window,
-        "window_from": place.entry,
+        "window_from": ASKED if place.configured_window == conversation.asked_window else place.entry,
         "reserve": task.reserve,
         "margin": task.margin,
         "prompt_tokens": task.prompt,
@@ -75,5 +78,6 @@ async def task_of(gateway: Gateway, conversation: Conversation) -> tuple[Place, 
     """Return where a request would go, and what it must fit there. It is always counted."""
     setup = gateway.setup
     route = setup.settings.route(conversation.model)
-    place = place_of(gateway, setup, route, setup.targets[route.upstream])
+    target, asked_window = setup.targets[route.upstream], conversation.asked_window
+    place = place_of(gateway, setup, route, target, asked_window=asked_window)
     return place, await measure.task_for(gateway, place, conversation)

@@ -89,7 +89,7 @@ async def explained(gateway: Gateway, request: web.Request) -> Any:
         lambda: recognise(raw, gateway.memory), size_bytes=len(raw) // READS_FASTER
     )
     if conversation is None:
-        message = "The body is no request for chat completions, responses or messages: expected JSON with `messages` or `input`."
+        message = "The body is no request for chat completions, responses, messages or Ollama's chat: expected JSON with `messages` or `input`."
         raise errors.ClientError(400, message, code="invalid_body")
     return await explain(gateway, conversation)
 

@@ -17,6 +17,8 @@ from gateway.upstream.refusals import refusal_from
 from gateway.upstream.response import Response
 from gateway.wire.chat import CHAT
 from gateway.wire.format import Format
+from providers import ndjson
+from providers.ndjson import Lines
 from providers.sse import Event, Events
 
 EVENTS: Final = "text/event-stream"
@@ -46,6 +48,17 @@ def is_events(content_type: str) -> bool:
     return content_type.lower().startswith(EVENTS)
 
 
+@lru_cache(maxsize=TYPES_KEPT)
+def is_lines(content_type: str) -> bool:
+    """Return whether an answer of this type is a stream of JSON values, one in a line, as Ollama's are."""
+    return content_type.lower().startswith(ndjson.MEDIA_TYPE)
+
+
+def reader_for(format: Format) -> Events | Lines:
+    """Return a reader of a format's streams."""
+    return Lines() if format.in_lines else Events()
+
+
 class Answer(msgspec.Struct, eq=False):
     """The start of an answer: its head, the bytes held so far, and what they say about size."""
 
@@ -66,20 +79,18 @@ class Answer(msgspec.Struct, eq=False):
 
     def __post_init__(self) -> None:
         self.status = self.response.status
-        self.is_stream = is_events(self.response.headers.get(hdrs.CONTENT_TYPE, ""))
+        kind = self.response.headers.get(hdrs.CONTENT_TYPE, "")
+        self.is_stream = is_lines(kind) if self.format.in_lines else is_events(kind)
 
     @property
     def is_web_page(self) -> bool:
         """Whether the answer is a page for people, as a wrong address or a proxy in between sends it."""
-        return self._is_of("text/html")
+        return self.response.headers.get(hdrs.CONTENT_TYPE, "").lower().startswith("text/html")
 
     @property
     def is_in_lines(self) -> bool:
-        """Whether the answer is a stream of JSON values, one in a line, as Ollama's are."""
-        return self._is_of("application/x-ndjson")
-
-    def _is_of(self, content_type: str) -> bool:
-        return self.response.headers.get(hdrs.CONTENT_TYPE, "").lower().startswith(content_type)
+        """Whether the answer is a stream of JSON values, one in a line."""
+        return is_lines(self.response.headers.get(hdrs.CONTENT_TYPE, ""))
 
     def reply(self) -> Reply:
         """Return the part of the answer that decisions need."""
@@ -165,7 +176,7 @@ async def _hold(answer: Answer, longest: int) -> None:
 
 async def _hold_preamble(answer: Answer, failed: Failed) -> None:
     """Hold a stream until an event is a refusal or carries content, or until a limit is reached."""
-    events, decode = Events(), decoder(answer.response)
+    events, decode = reader_for(answer.format), decoder(answer.response)
     deadline: float | None = None
     has_event = False
     while len(answer.held) < LONGEST_HEAD:
@@ -191,7 +202,7 @@ async def _hold_preamble(answer: Answer, failed: Failed) -> None:
             return
 
 
-def _in_steps(events: Events, text: bytes) -> Iterator[list[Event]]:
+def _in_steps(events: Events | Lines, text: bytes) -> Iterator[list[Event]]:
     """Yield the events in the next bytes of a stream, those of `READ_AT_ONCE` bytes at a time."""
     for start in range(0, len(text), READ_AT_ONCE):
         yield events.feed(text[start : start + READ_AT_ONCE])

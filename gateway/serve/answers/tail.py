@@ -5,7 +5,8 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.serve.answers.answer import Answer, Failed, readable
+from gateway.serve.answers.answer import Answer, Failed, readable, reader_for
+from gateway.wire.format import Format
 from providers.record import Usage
 from providers.sse import Event, Events
 from providers.usage import read_output
@@ -54,7 +55,7 @@ def tail_of(answer: Answer) -> Tail:
 def has_last_event(answer: Answer, tail: bytes, failed: Failed) -> bool:
     """Return whether these last bytes of a stream end in the last event of an answer; false after a bug in our reading."""
     try:
-        last = next(reversed(Events().feed(_last_lines(tail))), None)
+        last = next(reversed(reader_for(answer.format).feed(_last_lines(tail))), None)
         return answer.is_stream and last is not None and answer.format.is_end(last.data)
     except Exception as error:  # noqa: BLE001  # promise 6: nothing after a good answer may spoil it
         failed("end", error)
@@ -73,7 +74,7 @@ def ends_in_error(answer: Answer, tail: bytes, failed: Failed) -> bool:
     """Return whether a stream ends in an error of the upstream, whose status was sent before; false after a bug in our reading."""
     try:
         may_be_one = answer.is_stream and (b'"error"' in tail or b"response.failed" in tail)
-        return may_be_one and any(map(_is_error, Events().feed(_last_lines(tail))[-2:]))
+        return may_be_one and any(map(_is_error, reader_for(answer.format).feed(_last_lines(tail))[-2:]))
     except Exception as error:  # noqa: BLE001  # promise 6
         failed("end", error)
         return False
@@ -117,12 +118,14 @@ def _plain_usage(answer: Answer, tail: bytes) -> Usage | None:
 def _stream_usage(answer: Answer, tail: bytes) -> Usage | None:
     """Return the usage of the last event that states one. In formats whose first event states the prompt, its numbers are joined with the
     output that a later event states."""
-    events = _with_usage(_last_lines(tail))
+    events = _with_usage(answer.format, _last_lines(tail))
     read_usage = answer.target.provider.read_usage
     last = next(filter(None, map(read_usage, reversed(events))), None)
     if not answer.format.usage_in_first_event:
         return last
-    first = next(filter(None, map(read_usage, _with_usage(readable(answer.response, answer.held)))), None)
+    first = next(
+        filter(None, map(read_usage, _with_usage(answer.format, readable(answer.response, answer.held)))), None
+    )
     if first is None:
         return last
     outputs = (tokens for data in reversed(events) if (tokens := read_output(data)) is not None)
@@ -136,9 +139,10 @@ def _last_lines(text: bytes) -> bytes:
     return text if text.count(b"\n") <= MOST_LINES else b"\n".join(text.rsplit(b"\n", MOST_LINES)[1:])
 
 
-def _with_usage(text: bytes) -> list[bytes]:
+def _with_usage(format: Format, text: bytes) -> list[bytes]:
     """Return the data of the events with a usage in a piece of a stream, in order."""
-    if b'"usage"' not in text:
+    sign = format.usage_sign
+    if sign not in text:
         return []
-    events = Events()
-    return [event.data for event in [*events.feed(text), *events.close()] if b'"usage"' in event.data]
+    events = reader_for(format)
+    return [event.data for event in [*events.feed(text), *events.close()] if sign in event.data]

@@ -99,10 +99,23 @@ def place_at(visit: Visit) -> Place:
     return visit.place
 
 
-def place_of(gateway: Gateway, setup: Setup, route: Route, target: Target, caller: Identity = NOBODY) -> Place:
+def place_of(
+    gateway: Gateway,
+    setup: Setup,
+    route: Route,
+    target: Target,
+    caller: Identity = NOBODY,
+    *,
+    asked_window: int | None = None,
+) -> Place:
     """Return a model at an upstream as a place. A smaller window that the upstream's own refusals stated to this caller
-    has precedence until it expires."""
+    has precedence until it expires.
+
+    ``asked_window`` is the one with which the request has the server load the model. It replaces that of the loaded one.
+    """
     window, entry = window_at(gateway, setup, route, target)
+    if asked_window is not None:
+        window = asked_window if entry == LISTED else min(window, asked_window)
     owner = target.name, route.name, caller.learner
     learned = gateway.learning.stated_window(owner) if caller is not NOBODY else None
     catalogued = gateway.catalogue.find(route.name)

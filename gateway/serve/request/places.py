@@ -3,7 +3,7 @@
 Facts about a model are fetched when they are due. Upstreams that failed lately come last.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from gateway.config import Route
@@ -43,8 +43,8 @@ async def find_places(served: ServedRequest, state: Received) -> Event:
             else None
         )
         places = places_for(served, conversation, holder)
-        larger = _larger_places(served, places, stays=_must_stay(conversation, holder))
-        return PlacesFound(tuple(places), tuple(larger))
+        larger = _larger_places(served, conversation, places, stays=_must_stay(conversation, holder))
+        return PlacesFound(tuple(places), tuple(_that_serve(conversation, larger)))
     except Exception as error:  # noqa: BLE001  # promise 6: the request is passed through
         served.gateway.failed("places", error)
         return PartFailed()
@@ -69,17 +69,27 @@ def places_for(served: ServedRequest, conversation: Conversation, holder: Target
     ``holder`` is the upstream that made what the conversation names by an id, if one is known. Then no other upstream is asked: it would
     answer that it does not know the id, and the client would take that for the end of its conversation instead of trying again.
     """
-    own = [_place_for_client(served, served.route, name) for name in _own_upstreams(served, conversation, holder)]
+    own = [
+        _place_for_client(served, conversation, served.route, name)
+        for name in _own_upstreams(served, conversation, holder)
+    ]
     fallbacks = [
-        _place_for_client(served, other, other.upstream) for other in served.setup.settings.fallbacks(served.route)
+        _place_for_client(served, conversation, other, other.upstream)
+        for other in served.setup.settings.fallbacks(served.route)
     ]
     if fallbacks and _must_stay(conversation, holder):
         own_names = {place.upstream for place in own}
         fallbacks = [place for place in fallbacks if place.upstream in own_names]
-    found, balance = [*own, *fallbacks], served.gateway.balance
+    found, balance = _that_serve(conversation, [*own, *fallbacks]), served.gateway.balance
     if len(found) > 1:
         found.sort(key=lambda place: balance.resting(place.owner))
     return found
+
+
+def _that_serve(conversation: Conversation, places: Iterable[Place]) -> list[Place]:
+    """Return the places whose upstreams have the endpoint of a request."""
+    path = conversation.format.path
+    return [place for place in places if place.target.serves("POST", path)]
 
 
 def _must_stay(conversation: Conversation, holder: Target | None) -> bool:
@@ -87,7 +97,9 @@ def _must_stay(conversation: Conversation, holder: Target | None) -> bool:
     return conversation.continues or holder is not None
 
 
-def _larger_places(served: ServedRequest, places: Sequence[Place], *, stays: bool) -> Iterator[Place]:
+def _larger_places(
+    served: ServedRequest, conversation: Conversation, places: Sequence[Place], *, stays: bool
+) -> Iterator[Place]:
     """Yield the places of the models with a larger window, configured as ``on_overflow``; a request that ``stays`` only goes to upstreams
     of ``places``."""
     larger = served.setup.settings.larger(served.route)
@@ -97,13 +109,13 @@ def _larger_places(served: ServedRequest, places: Sequence[Place], *, stays: boo
         if stays:
             order = [name for name in order if name in usual_names]
         if order:
-            yield _place_for_client(served, other, order[0])
+            yield _place_for_client(served, conversation, other, order[0])
 
 
-def _place_for_client(served: ServedRequest, route: Route, upstream: str) -> Place:
+def _place_for_client(served: ServedRequest, conversation: Conversation, route: Route, upstream: str) -> Place:
     """Return a model at an upstream as a place for this client."""
-    target = served.setup.targets[upstream]
-    return place_of(served.gateway, served.setup, route, target, served.identity_at(target))
+    target, asked_window = served.setup.targets[upstream], conversation.asked_window
+    return place_of(served.gateway, served.setup, route, target, served.identity_at(target), asked_window=asked_window)
 
 
 def _own_upstreams(served: ServedRequest, conversation: Conversation, holder: Target | None) -> list[str]:
