@@ -39,7 +39,7 @@ from gateway.serve.sockets import websocket
 from gateway.upstream.client import UpstreamUnreachable
 from gateway.wire.chat import CHAT
 from gateway.wire.format import Format
-from gateway.wire.formats import format_at, format_of
+from gateway.wire.formats import format_at, format_of, is_of_ollama
 from gateway.wire.messages import MESSAGES
 
 FALLBACK_ENDPOINTS: Final = MappingProxyType(
@@ -196,7 +196,9 @@ def _status_page(word: str, status: int = 200) -> web.Response:
 
 def _not_found(request: web.BaseRequest, base_path: str) -> errors.ClientError:
     path = request.rel_url.raw_path[:200]
-    if OPERATORS.match(path.removeprefix(base_path)):
+    if is_of_ollama(path.removeprefix(base_path)):
+        hint = "of Ollama's own API, the endpoints that compute an answer or describe the models are. What loads or changes models is closed"
+    elif OPERATORS.match(path.removeprefix(base_path)):
         hint = "it is served on the admin port (admin.port, 8788 by default)"
     else:
         hint = f"the API lives under {base_path}/v1: set the client's base URL to http://HOST:PORT{base_path}/v1"

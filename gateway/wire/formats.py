@@ -1,5 +1,6 @@
 """The known wire formats by their paths. Other paths are passed through."""
 
+import re
 from types import MappingProxyType
 from typing import Final
 
@@ -15,6 +16,17 @@ FORMATS: Final = MappingProxyType({format.path: format for format in (CHAT, MESS
 """One row per format. To add a format, add a module here and its row."""
 
 
+_OF_OLLAMA: Final = re.compile(
+    r"/api/(?:blobs|chat|copy|create|delete|embed|embeddings|generate|me|ps|pull|push|show|tags|version)(?:/|\Z)"
+)
+"""https://github.com/ollama/ollama/blob/main/docs/api.md"""
+
+
+def is_of_ollama(path: str) -> bool:
+    """Return whether a path is one of Ollama's own API, served here or not."""
+    return _OF_OLLAMA.match(path) is not None
+
+
 def format_of(path: str) -> Format | None:
     """Return the format of bodies posted to a path; None for a path that is only passed through."""
     return FORMATS.get(path)
@@ -22,6 +34,8 @@ def format_of(path: str) -> Format | None:
 
 def format_at(path: str) -> Format:
     """Return the format for errors at a path: its own API's, or chat completions."""
+    if is_of_ollama(path):
+        return OLLAMA
     return next((format for format in FORMATS.values() if path.startswith(format.path)), CHAT)
 
 

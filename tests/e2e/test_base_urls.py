@@ -589,7 +589,7 @@ async def test_every_other_endpoint_of_a_server_stays_closed(gateway, standin, p
     ports = await gateway(standin, upstream(standin, provider, key=OWN))
     reply = await raw.ask(ports.port, raw.request(path, method, b'{"model":"m"}', content_type=JSON))
     assert reply.status == 404
-    if path.startswith("/api/chat"):  # an error in Ollama's shape
+    if path.startswith("/api/"):  # an error in Ollama's shape
         assert reply.error.startswith("Nothing is served at ")
     else:
         assert reply.error["code"] == "not_found"
@@ -762,7 +762,11 @@ LISTS = [
 async def test_a_key_for_some_models_does_not_see_a_servers_own_lists(path):
     async with two_upstreams(["main"]) as (ports, main, _):
         reply = await raw.ask(ports.port, raw.request(path, authorization=f"Bearer {KEY}"))
-        assert (reply.status, reply.error["code"], main.requests) == (403, "model_not_allowed", [])
+        assert (reply.status, main.requests) == (403, [])
+        if path.startswith("/api/"):  # an error in Ollama's shape
+            assert reply.error.startswith("The request names no model.")
+        else:
+            assert reply.error["code"] == "model_not_allowed"
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])

@@ -1,5 +1,6 @@
 """The `ollama` package through the gateway to a strict stand-in: folded, mended, streamed, refused, and what fits as it came."""
 
+import asyncio
 import base64
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, nullcontext
@@ -248,6 +249,20 @@ async def test_the_window_of_a_loaded_model_gives_way_to_num_ctx(scene):
         assert [answer.action for answer in answers] == ["fold", "none"]
 
 
+async def test_a_num_ctx_beyond_the_models_own_window_is_that_window(scene):
+    """Ollama lowers it so, and cuts what is longer in silence. The catalogue knows the model's own window."""
+    loaded = Raw(chunks=(orjson.dumps({"models": [{"name": "gemma2", "model": "gemma2", "context_length": 4096}]}),))
+    async with scene(
+        {"window": None},
+        window=100_000,
+        models=("gemma2",),
+        otherwise=lambda seen: loaded if seen.path == "/api/ps" else None,
+    ) as told:
+        for asked, window in ((6000, "6000"), (131_072, "8192"), (1e30, "8192")):
+            answer = await told.post({"model": "gemma2", "messages": HISTORY, "options": {"num_ctx": asked}})
+            assert (answer.status, answer.headers["x-turnfold-window"]) == (200, window)
+
+
 # Refusals
 
 
@@ -320,6 +335,48 @@ async def test_an_error_in_the_middle_of_a_stream_is_recorded(scene):
         with pytest.raises(ollama.ResponseError, match="an error was encountered"):
             await text_in(await told.client.chat("m", [fakes.user("hi")], stream=True))
         assert (await told.records())[0]["error"] == "response_failed"
+
+
+async def test_an_error_in_a_last_line_without_its_end_is_recorded(scene):
+    async with scene() as told:
+        line = b'{"model":"m","message":{"role":"assistant","content":"Ha"},"done":false}\n'
+        told.standin.script.append(Raw(200, (line, b'{"error":"an error was encountered"}'), LINES))
+        await told.post({"model": "m", "messages": [fakes.user("hi")]})
+        assert (await told.records())[0]["error"] == "response_failed"
+
+
+async def test_a_client_that_leaves_behind_a_last_line_without_its_end_has_the_whole_answer(scene):
+    line = (
+        b'{"model":"m","message":{"role":"assistant","content":"Ha"},"done":true,"prompt_eval_count":7,"eval_count":2}'
+    )
+    async with scene() as told:
+        told.standin.script.append(Raw(200, (line[:20], line[20:]), LINES, end="silence"))
+        async with told.ports.session.post(told.url, json={"model": "m", "messages": [fakes.user("hi")]}) as response:
+            while b"eval_count" not in await response.content.readany():
+                pass
+        while not (records := await told.records()):  # noqa: ASYNC110  # the record is made after the client has left
+            await asyncio.sleep(0.01)
+        assert (records[0]["status"], records[0]["error"], records[0]["prompt_tokens"]) == (200, "", 7)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "said"),
+    [
+        ("POST", "/api/pull", "What loads or changes models is closed"),
+        ("DELETE", "/api/delete", "What loads or changes models is closed"),
+        ("GET", "/api/chat", "Nothing is served at GET /api/chat; of Ollama's own API"),
+        ("POST", "/api/generate", "x-turnfold-request-id"),
+    ],
+)
+async def test_errors_at_all_of_ollamas_paths_are_one_text(scene, method, path, said):
+    """Its clients show an object as ``[object Object]``."""
+    async with scene() as told:
+        await told.standin.close()
+        host = told.ports.base_url.removesuffix("/v1")
+        async with told.ports.session.request(method, f"{host}{path}", json={"model": "m", "prompt": "hi"}) as response:
+            body = orjson.loads(await response.read())
+        assert isinstance(body["error"], str)
+        assert said in body["error"] or said in response.headers
 
 
 # Bills

@@ -55,7 +55,7 @@ def tail_of(answer: Answer) -> Tail:
 def has_last_event(answer: Answer, tail: bytes, failed: Failed) -> bool:
     """Return whether these last bytes of a stream end in the last event of an answer; false after a bug in our reading."""
     try:
-        last = next(reversed(reader_for(answer.format).feed(_last_lines(tail))), None)
+        last = next(reversed(_finished(answer.format, _last_lines(tail))), None)
         return answer.is_stream and last is not None and answer.format.is_end(last.data)
     except Exception as error:  # noqa: BLE001  # promise 6: nothing after a good answer may spoil it
         failed("end", error)
@@ -74,10 +74,17 @@ def ends_in_error(answer: Answer, tail: bytes, failed: Failed) -> bool:
     """Return whether a stream ends in an error of the upstream, whose status was sent before; false after a bug in our reading."""
     try:
         may_be_one = answer.is_stream and (b'"error"' in tail or b"response.failed" in tail)
-        return may_be_one and any(map(_is_error, reader_for(answer.format).feed(_last_lines(tail))[-2:]))
+        return may_be_one and any(map(_is_error, _finished(answer.format, _last_lines(tail))[-2:]))
     except Exception as error:  # noqa: BLE001  # promise 6
         failed("end", error)
         return False
+
+
+def _finished(format: Format, text: bytes) -> list[Event]:
+    """Return the events in the end of a stream that are finished. An empty line ends an event; JSON in a line ends with itself."""
+    events = reader_for(format)
+    found = events.feed(text)
+    return [*found, *events.close()] if format.in_lines else found
 
 
 def _is_error(event: Event) -> bool:

@@ -114,14 +114,22 @@ def place_of(
     ``asked_window`` is the one with which the request has the server load the model. It replaces that of the loaded one.
     """
     window, entry = window_at(gateway, setup, route, target)
-    if asked_window is not None:
-        window = asked_window if entry == LISTED else min(window, asked_window)
     owner = target.name, route.name, caller.learner
     learned = gateway.learning.stated_window(owner) if caller is not NOBODY else None
     catalogued = gateway.catalogue.find(route.name)
+    if asked_window is not None:
+        window = _asked(asked_window, window, entry, catalogued)
     origin = None if target.vendor else gateway.learning.lists.origin(target.name, route.name)
     stated = family_stated_by(gateway.catalogue, origin)
     return Place(route, target, catalogued, min(window, learned) if learned else window, window, entry, stated, caller)
+
+
+def _asked(asked_window: int, window: int, entry: str, catalogued: CatalogueEntry | None) -> int:
+    """Return the window with which a server loads a model. Ollama lowers it to the model's own one, without a word:
+    https://github.com/ollama/ollama/blob/main/llm/server.go."""
+    if entry != LISTED:
+        return min(window, asked_window)
+    return min(asked_window, max(window, catalogued.context_window)) if catalogued else asked_window
 
 
 def window_at(gateway: Gateway, setup: Setup, route: Route, target: Target) -> tuple[int, str]:
