@@ -115,6 +115,38 @@ def test_no_half_word_of_a_long_argument_is_shown() -> None:
     assert set(line.text.removeprefix("edit(text=").removesuffix(")").split()) == {"identifier_of_something", "…"}
 
 
+ROWS = "src/board.py:12: first = 1\nsrc/lane.py:40: second = 2\nsrc/card.py:7: third = 3\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "members"),
+    [
+        ({"output": ROWS, "returncode": 0}, ["returncode=0"]),
+        ({"output": ROWS, "metadata": {"exit_code": 1, "duration_seconds": 0.1}}, ["exit_code=1 duration_seconds=0.1"]),
+        ({"stdout": ROWS, "stderr": ""}, []),
+    ],
+)
+def test_output_in_json_is_read_as_rows_behind_the_other_members(value: dict[str, Any], members: list[str]) -> None:
+    lines = read(result(value))
+    rows = read(result(ROWS))
+
+    assert [line.text for line in lines] == members + [line.text for line in rows]
+    assert [line.kind for line in lines[len(members) :]] == [LineKind.OUTPUT] * len(rows)
+    assert len({line.group for line in lines}) == len(lines)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"stdout": ROWS, "stderr": ROWS},
+        {"address": "Rope Walk 12\nBS1 6ZJ Bristol"},
+        {"note": "a\nb\nc", "orders": [{"id": "W4471820", "status": "delivered"}]},
+    ],
+)
+def test_json_with_other_texts_is_read_as_records(value: dict[str, Any]) -> None:
+    assert {line.kind for line in read(result(value))} == {LineKind.RECORD}
+
+
 def _line_of_code(code: str, **more: str) -> Line:
     function = {"name": "exec", "arguments": orjson.dumps({"code": code, **more}).decode()}
     return read({"role": "assistant", "content": None, "tool_calls": [{"id": "c", "function": function}]})[0]
