@@ -113,6 +113,8 @@ ENVELOPE_SHARE_OF_RESULTS: Final = 0.5
 """Share of the results that have an envelope's field, at least."""
 ENVELOPE_TOOLS: Final = 3
 """Tools whose results have an envelope's field, at least."""
+ENVELOPE_HEADERS: Final = 4
+"""Results of a tool that begin with a row of this form, at least. Chosen: three may be alike by chance."""
 MOST_USED_OF_ENVELOPE: Final = 0.1
 """Share of the lines of an envelope's field whose values were named in a message or a call, at most: an order's number is in most results,
 too, but it is used."""
