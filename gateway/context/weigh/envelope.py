@@ -6,7 +6,7 @@ number of a piece, the time that a command took, and then a row that opens the o
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 from typing import Final
 
@@ -18,13 +18,21 @@ from gateway.context.weigh.tally import Field, field_of
 
 
 def envelope_of(pool: FoldedLines) -> frozenset[int]:
-    """Return the positions of the lines of envelopes."""
+    """Return the positions of the lines of envelopes in records."""
     common = _common_fields(pool)
-    of_fields = _positions_of(pool, common) if common else {}
-    groups = [(each, _words_at(pool, each)) for each in of_fields.values()]
-    groups += [(each, _numbers_at(pool, each)) for each in _header_rows(pool).values()]
-    rarely_named = [each for each, words in groups if _named_share(pool, words) <= weights.MOST_USED_OF_ENVELOPE]
-    return frozenset(chain.from_iterable(rarely_named))
+    positions = _positions_of(pool, common) if common else {}
+    return _rarely_named(pool, [(each, _words_at(pool, each)) for each in positions.values()])
+
+
+def headers_of(pool: FoldedLines) -> frozenset[int]:
+    """Return the positions of the rows that a program writes before the output of a tool."""
+    return _rarely_named(pool, [(each, _numbers_at(pool, each)) for each in _header_rows(pool).values()])
+
+
+def _rarely_named(pool: FoldedLines, groups: Iterable[tuple[list[int], list[list[str]]]]) -> frozenset[int]:
+    """Return the positions of those groups of lines whose words are hardly ever named."""
+    rarely = [each for each, words in groups if _named_share(pool, words) <= weights.MOST_USED_OF_ENVELOPE]
+    return frozenset(chain.from_iterable(rarely))
 
 
 def _common_fields(pool: FoldedLines) -> set[Field]:

@@ -92,6 +92,7 @@ def test_rows_that_a_program_writes_before_each_output_are_an_envelope() -> None
     assert len(found.envelope) == 5 * len(OUTPUTS)
     assert all(f"W44718{n}0" in digest for n in range(len(OUTPUTS)))
     assert "Chunk" not in digest
+    assert "Chunk" not in render(found, choose(found, 1000, COUNT))
 
 
 @pytest.mark.parametrize("code", ["1", "127", "-9"])
