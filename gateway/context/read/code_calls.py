@@ -19,9 +19,10 @@ class CodeCall(NamedTuple):
     arguments: dict[str, str]
 
 
-_CALL: Final = re.compile(r"(?<![\w$])([A-Za-z_$][\w$]*+)\(\s*+(?=\{)")
 _STRING: Final = r""""(?:[^"\\]|\\.)*+"?|'(?:[^'\\]|\\.)*+'?|`(?:[^`\\]|\\.)*+`?"""
 """One without an end goes to the end of the text, so that it is looked at once."""
+_STRING_OR_CALL: Final = re.compile(rf"{_STRING}|(?<![\w$])([A-Za-z_$][\w$]*+)\(\s*+(?=\{{)", re.S)
+"""A call in a string is none: a command of a shell may quote a program."""
 _ONE_STRING: Final = re.compile(_STRING, re.S)
 _TOKEN: Final = re.compile(rf"{_STRING}|[{{}}\[\](),:]", re.S)
 _OPENING: Final = frozenset("{[(")
@@ -34,9 +35,12 @@ def code_calls_in(code: str) -> list[CodeCall]:
     """Return the calls in code, if they are most of what it does; else none."""
     calls: list[CodeCall] = []
     called, end = 0, 0
-    while found := _CALL.search(code, end):
+    while found := _STRING_OR_CALL.search(code, end):
+        end = found.end()
+        if not found[1]:
+            continue
         arguments: dict[str, str] = {}
-        end = _read_literal(code, found.end(), arguments)
+        end = _read_literal(code, end, arguments)
         if end < 0:
             return []
         called += end - found.start()

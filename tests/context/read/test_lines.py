@@ -184,6 +184,8 @@ def test_of_a_call_that_runs_code_the_calls_in_it_are_shown(code: str, shown: st
         'const r = await tools.exec_command({cmd: "ls',
         'read("a.py", {whole: true})',
         "let r = 1",
+        """mongosh parcels --eval 'db.orders.find({status: "open"})'""",
+        """python -c "print(dumps({'a': 'first', 'b': 'second'}))\"""",
     ],
 )
 def test_code_that_does_more_than_to_call_is_shown_as_it_stands(code: str) -> None:
