@@ -113,9 +113,15 @@ ENVELOPE_SHARE_OF_RESULTS: Final = 0.5
 """Share of the results that have an envelope's field, at least."""
 ENVELOPE_TOOLS: Final = 3
 """Tools whose results have an envelope's field, at least."""
+ENVELOPE_HEADERS: Final = 4
+"""Results of a tool that begin with a row of this form, at least. Chosen: three may be alike by chance."""
 MOST_USED_OF_ENVELOPE: Final = 0.1
 """Share of the lines of an envelope's field whose values were named in a message or a call, at most: an order's number is in most results,
 too, but it is used."""
+CALLS_OF_COMMON_ARGUMENT: Final = 4
+"""Calls of a tool that have the same value of an argument, at least, before it is shown only once. Chosen: three may be alike by chance."""
+COMMON_ARGUMENT_SHARE: Final = 0.9
+"""Share of the tool's calls that have it, at least. Chosen: a call without it is then the exception, and its row looks no different."""
 ERROR_LINE: Final = 1.0
 """Worth that is added to a line that reports an error."""
 BINDING_LINE: Final = 1.6

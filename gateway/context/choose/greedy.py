@@ -335,9 +335,10 @@ class Greedy:
 
 
 def _candidates(pool: LinePool, for_quotes: Collection[int] | None) -> dict[int, list[int]]:
-    """Return by message the lines that may be taken: only those that may be quoted, if these are given, else all that are not outdated."""
+    """Return by message the lines that may be taken: only those that may be quoted, if these are given, else all that are not outdated. A header that a program
+    writes before output is never taken."""
     if for_quotes is None:
-        outdated = pool.outdated
+        outdated = pool.outdated | pool.headers
         return {
             message: [position for position in positions if position not in outdated]
             for message, positions in pool.positions.items()

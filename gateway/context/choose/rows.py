@@ -4,12 +4,13 @@ A row has one speaker and one message. If something is left out between two text
 seem to answer the wrong message, and code that lacks a row would be misread.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import zip_longest
 from typing import Final
 
 from gateway.context import frames
 from gateway.context.read.line import CALL, CLOSING, FIRST_CALL, GAP, OUTPUT, RECORD, SENTENCE, Line, MessageLines
+from gateway.context.weigh.common_arguments import tool_in, without_arguments
 from gateway.context.weigh.line_pool import LinePool
 
 SPEAKERS: Final = frozenset({"user", "assistant"})
@@ -34,12 +35,14 @@ def render(pool: LinePool, positions: Sequence[int]) -> str:
     last = -1
     messages = {message_of[position] for position in positions}
     chosen = set(positions)
-    for position in _without_repeated_calls(pool, positions, messages):
+    kept = _without_repeated_calls(pool, positions, messages)
+    calls = _calls_without_common_arguments(pool, kept)
+    for position in kept:
         line = lines[position]
         if last >= 0 and message_of[last] == message_of[position]:
-            written.append(_next_of_message(pool, last, position))
+            written.append(_next_of_message(pool, last, position, calls.get(position)))
         else:
-            written.append(_first_of_message(pool, last, position))
+            written.append(_first_of_message(pool, last, position, calls.get(position)))
         if line.kind is CALL and _result_of(pool, position) not in messages:
             written.append(_end_of_call(pool, _result_of(pool, position)))
         elif position + 1 not in chosen and _continues_in_next_line(pool, position):
@@ -59,6 +62,25 @@ def _without_repeated_calls(pool: LinePool, positions: Sequence[int], messages: 
         if message == result or result not in messages or pool.readings[result].tool != line.text:
             kept.append(position)
     return kept
+
+
+def _calls_without_common_arguments(pool: LinePool, positions: Sequence[int]) -> Mapping[int, str]:
+    """Return how calls are shown, by the position of the call or of a line of its result, where that is not as they were read: an argument
+    that nearly all calls of a tool have is shown in the first one."""
+    calls: dict[int, str] = {}
+    if not pool.common_arguments:
+        return calls
+    tools_shown: set[str] = set()
+    last = -1
+    for position in positions:
+        line, message = pool.lines[position], pool.message_of[position]
+        call = line.text if line.kind is CALL else pool.readings[message].tool if message != last else ""
+        last = message
+        if (tool := tool_in(call)) in tools_shown:
+            calls[position] = without_arguments(call, pool.common_arguments[tool])
+        elif tool != call and tool in pool.common_arguments:
+            tools_shown.add(tool)
+    return calls
 
 
 def _continues_in_next_line(pool: LinePool, position: int) -> bool:
@@ -85,9 +107,9 @@ def _end_of_call(pool: LinePool, result: int) -> str:
     return f" -> {frames.escaped(lines[0].text)}" if is_short else RESULT_LEFT_OUT
 
 
-def _first_of_message(pool: LinePool, last: int, position: int) -> str:
+def _first_of_message(pool: LinePool, last: int, position: int, call: str | None) -> str:
     """Return the first chosen line of a message: behind its speaker, or, of a result, behind its call or its tool. A call
-    needs no speaker."""
+    needs no speaker. ``call`` is how the call is shown, unless as it was read."""
     reading, line = pool.readings[pool.message_of[position]], pool.lines[position]
     speaker = _speaker(pool, reading)
     if line.kind is RECORD or line.kind is OUTPUT:
@@ -96,9 +118,9 @@ def _first_of_message(pool: LinePool, last: int, position: int) -> str:
         label = f"{line.label}: " if line.label else ""
         if last >= 0 and pool.lines[last].kind is CALL and _result_of(pool, last) == pool.message_of[position]:
             return f" -> {label}{frames.escaped(line.text)}"
-        return f"\n{frames.row(f'{reading.tool} -> {label}{line.text}')}"
+        return f"\n{frames.row(f'{call or reading.tool} -> {label}{line.text}')}"
     if not speaker or line.kind is CALL:
-        return f"\n{frames.row(line.text)}"
+        return f"\n{frames.row(call or line.text)}"
     # A user's sentence needs no mark, and wishes need the room. An item of an answer depends on the text above it.
     lacks_beginning = reading.role != "user" and position != pool.positions[pool.message_of[position]].start
     gap = GAP if lacks_beginning or _replies_elsewhere(pool, last, position) else ""
@@ -123,11 +145,11 @@ def _replies_elsewhere(pool: LinePool, last: int, position: int) -> bool:
     return message - before != 1 or position != pool.positions[message].start
 
 
-def _next_of_message(pool: LinePool, last: int, position: int) -> str:
-    """Return a line behind another line of the same message."""
+def _next_of_message(pool: LinePool, last: int, position: int, call: str | None) -> str:
+    """Return a line behind another line of the same message. ``call`` is how a call is shown, unless as it was read."""
     before, line = pool.lines[last], pool.lines[position]
     if line.kind is CALL:
-        return f"\n{frames.row(line.text)}"
+        return f"\n{frames.row(call or line.text)}"
     if line.kind is OUTPUT:
         return f"\n{GAP if _skips_rows(pool, last, position) else ''}{frames.row(line.text)}"
     if before.kind is OUTPUT:

@@ -1,10 +1,11 @@
 """A call as one line: its name and its arguments, without the JSON around them."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
+from gateway.context.read.code_calls import CodeCall, code_calls_in
 from gateway.context.read.line import CALL, MOST_LINE_CHARACTERS, Line, make_line
 from gateway.context.read.records import DEEPEST, explains_itself, parsed
 from gateway.context.read.words import IDENT, SYMBOL, Shape, Word, Words
@@ -21,18 +22,50 @@ _SPACES: Final = re.compile(r"\s+")
 
 
 def call_line(name: str, arguments: str, group: int, words: Words) -> Line:
-    """Return the line of a call. Arguments that are nested too deep are read as text."""
+    """Return the line of a call. Arguments that are nested too deep are read as text. Of a call that runs code, the calls in it are shown."""
     value = parsed(arguments)
     value = None if _is_deep(arguments, value) else value
+    if in_code := code_calls_in(_only_text(arguments, value)):
+        return _line_of_code_calls(in_code, group, words)
     if isinstance(value, dict):
-        shown = _with_long_ones_cut(value) if len(arguments) > MOST_CALL_CHARACTERS else value
-        written, facts = _arguments_text(shown, words), " ".join(_values(shown))
+        written, facts = _written(value, words, is_long=len(arguments) > MOST_CALL_CHARACTERS)
     else:
         written = facts = arguments
     if len(written) > MOST_LINE_CHARACTERS:
         # What is not shown is no known fact: a result that has it may be the only place.
         written = facts = _cut(written, MOST_LINE_CHARACTERS)
     return make_line(f"{name}({written})", CALL, words(facts), group, arguments=_naming_words(value, words))
+
+
+def _only_text(arguments: str, value: object) -> str:
+    """Return arguments that are one text; empty for any others."""
+    if value is None:
+        return arguments
+    (only,) = value.values() if isinstance(value, dict) and len(value) == 1 else ("",)
+    return only if isinstance(only, str) else ""
+
+
+def _line_of_code_calls(calls: Sequence[CodeCall], group: int, words: Words) -> Line:
+    """Return the line of a call whose code has these calls."""
+    shown: list[str] = []
+    facts: list[str] = []
+    for call in calls:
+        written, known = _written(
+            call.arguments, words, is_long=sum(map(len, call.arguments.values())) > MOST_CALL_CHARACTERS
+        )
+        shown.append(f"{call.name}({written})")
+        facts.append(known)
+    text, known = "; ".join(shown), " ".join(facts)
+    if len(text) > MOST_LINE_CHARACTERS:
+        text = known = _cut(text, MOST_LINE_CHARACTERS)
+    naming = _naming_words([call.arguments for call in calls], words)
+    return make_line(text, CALL, words(known), group, arguments=naming)
+
+
+def _written(arguments: Mapping[str, object], words: Words, *, is_long: bool) -> tuple[str, str]:
+    """Return arguments as they are shown, and what is known of them then. Of long ones, the longest are cut."""
+    shown = _with_long_ones_cut(arguments) if is_long else arguments
+    return _arguments_text(shown, words), " ".join(_values(shown))
 
 
 def _is_deep(arguments: str, value: object) -> bool:
@@ -46,7 +79,7 @@ def _is_deep(arguments: str, value: object) -> bool:
     return any([isinstance(each, (dict, list)) for each in level])
 
 
-def _with_long_ones_cut(arguments: dict[str, object]) -> dict[str, object]:
+def _with_long_ones_cut(arguments: Mapping[str, object]) -> dict[str, object]:
     """Return arguments of which the longest are cut to one common length, so that short ones stay whole."""
     texts = {key: _flat_text(value) for key, value in arguments.items()}
     most = _common_length(list(map(len, texts.values())))
@@ -99,7 +132,7 @@ def _short_values(value: object) -> Iterator[str]:
         yield from texts
 
 
-def _arguments_text(value: dict[str, object], words: Words) -> str:
+def _arguments_text(value: Mapping[str, object], words: Words) -> str:
     """Return arguments as text. A key is left out if the shape of its value explains it, as in a record."""
     texts = {key: _flat_text(item) for key, item in value.items()}
     shapes = [_shape_of(text, words) for text in texts.values()]
@@ -130,7 +163,7 @@ def _flat_text(value: object) -> str:
 
 def _values(value: object) -> Iterator[str]:
     """Yield the texts and numbers in a JSON value."""
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         yield from chain.from_iterable(map(_values, value.values()))
     elif isinstance(value, list):
         yield from chain.from_iterable(map(_values, value))

@@ -4,7 +4,7 @@ Reading is a pure function of one message and is cached. In a conversation that 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from sys import getsizeof
 from typing import Final
 
@@ -176,22 +176,38 @@ def _block_description(part: pasted.Part, rows: int, words: Words, *, user: bool
 
 
 def _result_lines(text: str, words: Words) -> Iterator[Line]:
-    """Yield the lines of a tool result: records if it is JSON, else rows of output."""
+    """Yield the lines of a tool result: records if it is JSON, else rows of output. Output in a member of JSON is read as rows, behind the
+    other members."""
     value = parsed(text)
     if not isinstance(value, (dict, list)):
         yield from _output_lines(text, words)
-        return
-    if value:
+    elif isinstance(value, dict) and (key := _key_of_output(value, len(text))):
+        groups = 0
+        for line in records({each: value[each] for each in value if each != key}, error_words_in(text), words):
+            groups = line.group
+            yield line
+        yield from _output_lines(value[key], words, groups)
+    elif value:
         yield from records(value, error_words_in(text), words)
     else:
         # An empty result says that nothing was found.
         yield make_line(text, RECORD, (), 1)
 
 
+LEAST_OUTPUT_ROWS: Final = 3
+"""The least rows of a text in JSON that is read as output. Chosen: fewer are a sentence or an address."""
+
+
+def _key_of_output(value: Mapping[str, object], characters: int) -> str:
+    """Return the key of the text that is most of a JSON object with so many characters, if it alone has several rows; else nothing."""
+    keys = [key for key, text in value.items() if isinstance(text, str) and text.count("\n") >= LEAST_OUTPUT_ROWS - 1]
+    return keys[0] if len(keys) == 1 and 2 * len(str(value[keys[0]])) > characters else ""
+
+
 _DIGITS: Final = re.compile(r"\d+")
 
 
-def _output_lines(text: str, words: Words) -> Iterator[Line]:
+def _output_lines(text: str, words: Words, groups_before: int = 0) -> Iterator[Line]:
     """Return rows of output: logs, code, tables, diffs. Rows of one shape share their worth."""
     rows = [row for row in _rows(text.split("\n")) if row.strip()]
     if len(rows) > MOST_LINES:
@@ -203,7 +219,7 @@ def _output_lines(text: str, words: Words) -> Iterator[Line]:
         rows_of_shape[shape] = rows_of_shape.get(shape, 0) + 1
     share = share_of_one_in(len(rows))
     error_words = error_words_in(text)
-    for number, (row, shape) in enumerate(zip(rows, shapes, strict=True), 1):
+    for number, (row, shape) in enumerate(zip(rows, shapes, strict=True), groups_before + 1):
         error = reports_error(row, error_words)
         yield make_line(row.strip(), OUTPUT, words(row), number, share / rows_of_shape[shape], error=error)
 

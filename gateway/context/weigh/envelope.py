@@ -1,25 +1,38 @@
 """Envelopes: what a back end writes around every answer, whatever was asked: a request id, a version, a rate limit.
 
-Results of several tools have such a field, and its values are hardly ever named.
+Results of several tools have such a field, and its values are hardly ever named. Before output, a program may write rows of its own: the
+number of a piece, the time that a command took, and then a row that opens the output (``Output:``).
 """
 
+import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
+from typing import Final
 
 from gateway.context import weights
-from gateway.context.read.line import RECORD
+from gateway.context.read.line import OUTPUT, RECORD, MessageLines
 from gateway.context.read.words import Word
 from gateway.context.weigh.folded_lines import FoldedLines
 from gateway.context.weigh.tally import Field, field_of
 
 
 def envelope_of(pool: FoldedLines) -> frozenset[int]:
-    """Return the positions of the lines of envelopes."""
+    """Return the positions of the lines of envelopes in records."""
     common = _common_fields(pool)
     positions = _positions_of(pool, common) if common else {}
-    rarely_named = [each for each in positions.values() if _named_share(pool, each) <= weights.MOST_USED_OF_ENVELOPE]
-    return frozenset(chain.from_iterable(rarely_named))
+    return _rarely_named(pool, [(each, _words_at(pool, each)) for each in positions.values()])
+
+
+def headers_of(pool: FoldedLines) -> frozenset[int]:
+    """Return the positions of the rows that a program writes before the output of a tool."""
+    return _rarely_named(pool, [(each, _numbers_at(pool, each)) for each in _header_rows(pool).values()])
+
+
+def _rarely_named(pool: FoldedLines, groups: Iterable[tuple[list[int], list[list[str]]]]) -> frozenset[int]:
+    """Return the positions of those groups of lines whose words are hardly ever named."""
+    rarely = [each for each, words in groups if _named_share(pool, words) <= weights.MOST_USED_OF_ENVELOPE]
+    return frozenset(chain.from_iterable(rarely))
 
 
 def _common_fields(pool: FoldedLines) -> set[Field]:
@@ -47,6 +60,59 @@ def _positions_of(pool: FoldedLines, fields: Collection[Field]) -> dict[Field, l
     return positions
 
 
+MOST_HEADER_ROWS: Final = 8
+"""The most rows that a program writes before output. Chosen: the longest that is known has five."""
+LEAST_NAMING_NUMBER: Final = 4
+"""The least characters of a number that names something. Chosen: shorter ones are equal by chance."""
+_NUMBER: Final = re.compile(r"-?\b(?:[a-f]{0,40}+[0-9][0-9a-f]*+|[a-f]{6,40}+)\b")
+"""A number, or a word in hexadecimal digits."""
+_OPENS: Final = (":", ">")
+"""The end of a row that opens the output behind it."""
+_FAILED: Final = re.compile(r"\b(?:exit|code|status|return)[^0-9\n]{0,30}+0*+[1-9]", re.I)
+"""The exit code of a command that failed."""
+
+_Form = tuple[str, str]
+"""A tool, and a row of its results without numbers."""
+
+
+def _header_rows(pool: FoldedLines) -> dict[_Form, list[int]]:
+    """Return the positions of rows that a program writes before the output of a tool, by their form. A row that says that a command failed is
+    none of them."""
+    headers = {index: rows for index, reading in pool.readings.items() if (rows := _header_of(reading))}
+    results = Counter([_tool_of(reading) for reading in pool.readings.values() if reading.tool])
+    results_with = Counter(chain.from_iterable([set(rows) for rows in headers.values()]))
+    positions: dict[_Form, list[int]] = {}
+    for index, rows in headers.items():
+        for form, position in zip(rows, pool.positions[index], strict=False):
+            number = results_with[form]
+            common = (
+                number >= weights.ENVELOPE_SHARE_OF_RESULTS * results[form[0]] and number >= weights.ENVELOPE_HEADERS
+            )
+            if common and not _FAILED.search(pool.lines[position].text):
+                positions.setdefault(form, []).append(position)
+    return positions
+
+
+def _header_of(reading: MessageLines) -> list[_Form]:
+    """Return the forms of the first rows of a result, to the one that opens the output behind it; none without such a row."""
+    if not reading.tool:
+        return []
+    forms: list[_Form] = []
+    tool = _tool_of(reading)
+    for line in reading.lines[: min(MOST_HEADER_ROWS, len(reading.lines) - 1)]:
+        if line.kind is not OUTPUT:
+            return []
+        forms.append((tool, _NUMBER.sub("#", line.text)))
+        if line.text.endswith(_OPENS) and "#" not in forms[-1][1]:
+            return forms
+    return []
+
+
+def _tool_of(reading: MessageLines) -> str:
+    """Return the name of a result's tool."""
+    return reading.tool.partition("(")[0]
+
+
 def words_of_envelope(pool: FoldedLines) -> set[Word]:
     """Return the words that only envelopes have."""
     if not pool.envelope:
@@ -58,7 +124,20 @@ def words_of_envelope(pool: FoldedLines) -> set[Word]:
     }
 
 
-def _named_share(pool: FoldedLines, positions: Sequence[int]) -> float:
-    """Return the share of these lines that have a word which a message or a call has named."""
+def _words_at(pool: FoldedLines, positions: Sequence[int]) -> list[list[str]]:
+    """Return the words of each of these lines."""
+    return [[word.key for word in pool.lines[at].words] for at in positions]
+
+
+def _numbers_at(pool: FoldedLines, positions: Sequence[int]) -> list[list[str]]:
+    """Return the numbers of each of these lines that are long enough to name something. The other words of a header are the same in each."""
+    return [
+        [key for key in line if len(key) >= LEAST_NAMING_NUMBER and _NUMBER.search(key)]
+        for line in _words_at(pool, positions)
+    ]
+
+
+def _named_share(pool: FoldedLines, lines: Sequence[Sequence[str]]) -> float:
+    """Return the share of lines that have one of their words named in a message or a call."""
     named = pool.use_factors
-    return sum([any([word.key in named for word in pool.lines[at].words]) for at in positions]) / len(positions)
+    return sum([any([word in named for word in line]) for line in lines]) / len(lines)

@@ -10,7 +10,8 @@ from gateway.context.cut.agents import AUTONOMOUS_RESULTS
 from gateway.context.read.line import CALL, RECORD, SENTENCE, MessageLines
 from gateway.context.read.words import Word
 from gateway.context.weigh.choice_cache import ChoiceCache
-from gateway.context.weigh.envelope import envelope_of
+from gateway.context.weigh.common_arguments import common_arguments_of
+from gateway.context.weigh.envelope import envelope_of, headers_of
 from gateway.context.weigh.passages import Passage, split_into_passages
 from gateway.context.weigh.replaced_statements import replaced_positions
 from gateway.context.weigh.speakers import Dialogue, dialogue_of, is_told_by_assistant
@@ -74,7 +75,17 @@ class LinePool:
     @cached_property
     def envelope(self) -> frozenset[int]:
         """Return the positions of the lines that a back end writes around every answer."""
-        return envelope_of(self)
+        return envelope_of(self) | self.headers
+
+    @cached_property
+    def headers(self) -> frozenset[int]:
+        """Return the positions of the rows that a program writes before the output of a tool. They are in the envelope, and no digest has them."""
+        return headers_of(self)
+
+    @cached_property
+    def common_arguments(self) -> Mapping[str, frozenset[str]]:
+        """Return for each tool the arguments that nearly all of its calls have. Rows show them once."""
+        return common_arguments_of(self)
 
     @property
     def spellings(self) -> Mapping[str, tuple[Word, ...]]:

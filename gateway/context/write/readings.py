@@ -1,8 +1,8 @@
 """Messages read for a fold: each with its role, its lines and, if it is a tool result, its call."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from gateway.context.choose import lookup
 from gateway.context.cut.source import Source
@@ -96,10 +96,17 @@ def _shown_calls(message: Message, memory: Memory) -> dict[str | None, str]:
     # A message's calls are its last lines.
     pairs = zip(calls, read[len(read) - len(calls) :], strict=False)
     shown_calls = [
-        (call.get("id"), line.text if len(line.text) <= LONGEST_SHOWN_CALL else call_name(call)) for call, line in pairs
+        (call.get("id"), line.text if len(line.text) <= LONGEST_SHOWN_CALL else _tool_of(call, line))
+        for call, line in pairs
     ]
     # Of calls with the same id, the first one is shown.
     return {call_id: text for call_id, text in reversed(shown_calls) if call_id is None or isinstance(call_id, str)}
+
+
+def _tool_of(call: Mapping[str, Any], line: Line) -> str:
+    """Return the tool of a call; of a call that runs code, the first tool that the code calls."""
+    name = call_name(call)
+    return name if line.text.startswith(f"{name}(") else line.text.partition("(")[0]
 
 
 def readings_of_notes(text: str, memory: Memory) -> Iterator[MessageLines]:

@@ -1,12 +1,13 @@
 """Chosen lines are written so that speaker, addressee and record are clear."""
 
+import orjson
 import pytest
 
 from gateway.context.choose.digest import choose
 from gateway.context.choose.rows import render
 from gateway.context.count.message_cost import counter
 from gateway.context.read import lines
-from gateway.context.read.line import MessageLines
+from gateway.context.read.line import LineKind, MessageLines
 from gateway.context.weigh.line_pool import LinePool
 from tests.context.pools import pool
 
@@ -334,3 +335,35 @@ def test_one_name_alone_tells_nothing_and_is_left_out() -> None:
         "user: I bring the tent.",
         "user: And the stove.",
     ]
+
+
+def _with_calls(*arguments: dict[str, object]) -> LinePool:
+    """A folded part with calls of one tool, each with a result."""
+    readings = []
+    for number, each in enumerate(arguments):
+        called = {"id": "c", "function": {"name": "run", "arguments": orjson.dumps(each).decode()}}
+        read = lines.read({"role": "assistant", "content": None, "tool_calls": [called]})
+        done = lines.read({"role": "tool", "tool_call_id": "c", "content": f"It is done, step {number}."})
+        readings += [MessageLines(2 * number, "assistant", read)]
+        readings += [MessageLines(2 * number + 1, "tool", done, read[0].text)]
+    return LinePool(readings)
+
+
+def test_an_argument_that_all_calls_of_a_tool_have_is_shown_once() -> None:
+    found = _with_calls(
+        *({"wait_ms": 1000, "cmd": f"sort files again {n}", "login": True, "top": n % 2} for n in range(4))
+    )
+
+    calls = [row.partition(" -> ")[0] for row in written(found)]
+    assert calls[0] == "run(wait_ms=1000, cmd=sort files again 0, login=true, top=0)"
+    assert calls[1:] == [f"run(cmd=sort files again {n}, top={n % 2})" for n in range(1, 4)]
+    # Of the others, only the results are chosen.
+    results = [place for place, line in enumerate(found.lines) if line.kind is not LineKind.CALL]
+    assert [row.partition(" -> ")[0] for row in render(found, results).split("\n")] == calls
+
+
+@pytest.mark.parametrize("values", [[60] * 3, [60, 60, 60, 60, 90], ["a b"] * 4])
+def test_an_argument_that_may_differ_is_shown_in_each_call(values: list[object]) -> None:
+    found = _with_calls(*({"cmd": f"sort files again {n}", "limit": value} for n, value in enumerate(values)))
+
+    assert all(f"limit={value}" in row for row, value in zip(written(found), values, strict=True))

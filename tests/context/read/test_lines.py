@@ -115,6 +115,104 @@ def test_no_half_word_of_a_long_argument_is_shown() -> None:
     assert set(line.text.removeprefix("edit(text=").removesuffix(")").split()) == {"identifier_of_something", "…"}
 
 
+ROWS = "src/board.py:12: first = 1\nsrc/lane.py:40: second = 2\nsrc/card.py:7: third = 3\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "members"),
+    [
+        ({"output": ROWS, "returncode": 0}, ["returncode=0"]),
+        ({"output": ROWS, "metadata": {"exit_code": 1, "duration_seconds": 0.1}}, ["exit_code=1 duration_seconds=0.1"]),
+        ({"stdout": ROWS, "stderr": ""}, []),
+    ],
+)
+def test_output_in_json_is_read_as_rows_behind_the_other_members(value: dict[str, Any], members: list[str]) -> None:
+    lines = read(result(value))
+    rows = read(result(ROWS))
+
+    assert [line.text for line in lines] == members + [line.text for line in rows]
+    assert [line.kind for line in lines[len(members) :]] == [LineKind.OUTPUT] * len(rows)
+    assert len({line.group for line in lines}) == len(lines)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"stdout": ROWS, "stderr": ROWS},
+        {"address": "Rope Walk 12\nBS1 6ZJ Bristol"},
+        {"note": "a\nb\nc", "orders": [{"id": "W4471820", "status": "delivered"}]},
+    ],
+)
+def test_json_with_other_texts_is_read_as_records(value: dict[str, Any]) -> None:
+    assert {line.kind for line in read(result(value))} == {LineKind.RECORD}
+
+
+def _line_of_code(code: str, **more: str) -> Line:
+    function = {"name": "exec", "arguments": orjson.dumps({"code": code, **more}).decode()}
+    return read({"role": "assistant", "content": None, "tool_calls": [{"id": "c", "function": function}]})[0]
+
+
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [
+        (
+            'const r = await tools.exec_command({cmd: "sed -n 1,80p src/a.py", yield_time_ms: 1000}); text(r.output)',
+            "exec_command(cmd=sed -n 1,80p src/a.py, yield_time_ms=1000)",
+        ),
+        (
+            "const r = await tools.run({'cmd': 'ls \\'a b\\'', argv: ['x', {y: 1}]});",
+            "run(cmd=ls 'a b', argv=['x', {y: 1}])",
+        ),
+        (
+            "await Promise.all([tools.read({path: `a.py`}), tools.read({path, whole: true,})]);",
+            "read(path=a.py); read(path=path, whole=true)",
+        ),
+        ("read({})", "read()"),
+    ],
+)
+def test_of_a_call_that_runs_code_the_calls_in_it_are_shown(code: str, shown: str) -> None:
+    custom = {"type": "custom", "custom": {"name": "exec", "input": code}}
+
+    assert _line_of_code(code).text == shown
+    assert texts({"role": "assistant", "content": None, "tool_calls": [custom]}) == [shown]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "log({level: 1}); const total = rows.filter((row) => row.open).map((row) => row.amount).reduce((a, b) => a + b)",
+        'const r = await tools.exec_command({cmd: "ls',
+        'read("a.py", {whole: true})',
+        "let r = 1",
+        """mongosh parcels --eval 'db.orders.find({status: "open"})'""",
+        """python -c "print(dumps({'a': 'first', 'b': 'second'}))\"""",
+    ],
+)
+def test_code_that_does_more_than_to_call_is_shown_as_it_stands(code: str) -> None:
+    assert _line_of_code(code).text == f"exec(code={code})"
+
+
+def test_code_beside_other_arguments_is_shown_as_it_stands() -> None:
+    assert (
+        _line_of_code("read({path: 'a.py'})", why="It is new.").text
+        == "exec(code=read({path: 'a.py'}), why=It is new.)"
+    )
+
+
+def test_a_path_in_code_names_something_as_in_any_call() -> None:
+    line = _line_of_code("text(await tools.exec_command({cmd: 'cat src/board.py'}))")
+
+    assert [word.key for word in line.arguments] == ["src/board.py"]
+
+
+def test_a_long_command_in_code_is_cut_and_its_short_arguments_stay() -> None:
+    line = _line_of_code(f"await tools.write({{text: 'first {'and so on ' * 60}', path: 'src/board.py'}})")
+
+    assert line.text.startswith("write(text=first and so on")
+    assert "path=src/board.py" in line.text or "src/board.py)" in line.text
+    assert len(line.text) <= MOST_LINE_CHARACTERS
+
+
 @pytest.mark.parametrize("levels", [41, 300, 480, 1000])
 @pytest.mark.parametrize(("opening", "closing"), [('{"a":', "}"), ("[", "]")])
 def test_a_call_with_deep_arguments_is_read_as_text(levels: int, opening: str, closing: str) -> None:

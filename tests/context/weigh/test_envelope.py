@@ -3,6 +3,7 @@
 from typing import Any
 
 import orjson
+import pytest
 
 from gateway.context.choose.digest import choose
 from gateway.context.choose.rows import render
@@ -66,3 +67,58 @@ def test_the_number_of_an_order_in_every_answer_is_none_once_it_is_named() -> No
 
     assert any("e27f1a0" in text for text in found)
     assert not any("W4471820" in text for text in found)
+
+
+def commands(*outputs: str, code: str = "0", said: str = "Thanks.") -> LinePool:
+    """Results of commands, each behind the header that Codex writes; the last one has this exit code."""
+    readings: list[tuple[dict[str, Any], str]] = []
+    for n, output in enumerate(outputs):
+        exit_code = code if n == len(outputs) - 1 else "0"
+        header = f"Chunk ID: 2f{n}a0c\nWall time: 0.{n}13 seconds\nProcess exited with code {exit_code}\nOriginal token count: {n}7\nOutput:\n"
+        readings.append(
+            ({"role": "tool", "tool_call_id": "c", "content": header + output}, f"exec_command(cmd=step {n})")
+        )
+    readings.append(({"role": "user", "content": said}, ""))
+    return LinePool([MessageLines(n, each["role"], lines.read(each), tool) for n, (each, tool) in enumerate(readings)])
+
+
+OUTPUTS = tuple(f"{where}: order W44718{n}0\n3 rows" for n, where in enumerate(("lane", "card", "board", "shelf")))
+
+
+def test_rows_that_a_program_writes_before_each_output_are_an_envelope() -> None:
+    found = commands(*OUTPUTS)
+    digest = render(found, choose(found, 75, COUNT))
+
+    assert len(found.envelope) == 5 * len(OUTPUTS)
+    assert all(f"W44718{n}0" in digest for n in range(len(OUTPUTS)))
+    assert "Chunk" not in digest
+    assert "Chunk" not in render(found, choose(found, 1000, COUNT))
+
+
+@pytest.mark.parametrize("code", ["1", "127", "-9"])
+def test_the_exit_code_of_a_command_that_failed_is_none(code: str) -> None:
+    found = commands(*OUTPUTS, code=code)
+
+    assert f"Process exited with code {code}" not in texts_of_envelope(found)
+    assert "Process exited with code 0" in texts_of_envelope(found)
+
+
+def test_a_header_that_is_named_later_or_of_few_results_is_none() -> None:
+    assert not any("Chunk" in text for text in texts_of_envelope(commands(*OUTPUTS, said="Read on at 2f0a0c.")))
+    assert not commands(*OUTPUTS[:3]).envelope
+
+
+def test_records_as_text_are_no_headers() -> None:
+    found = commands(*OUTPUTS)
+    orders = [
+        MessageLines(
+            n,
+            "tool",
+            lines.read({"role": "tool", "content": f"Total: {n}12.50\nStatus: open\nParcel: {n}5 kg"}),
+            "get_order",
+        )
+        for n in range(6)
+    ]
+
+    assert found.envelope
+    assert not LinePool(orders).envelope

@@ -52,3 +52,16 @@ def test_rows_that_the_client_sends_back_keep_their_speakers_and_names() -> None
     pool = LinePool(readings_of_notes(text, Memory()))
 
     assert rows.render(pool, range(len(pool.lines))).split("\n") == text.split("\n")
+
+
+def test_a_result_of_code_is_shown_behind_the_tool_that_the_code_calls() -> None:
+    code = f"text((await tools.shell_command({{cmd: 'grep -rn first {'src/gateway/context ' * 6}'}})).output)"
+    called = {"id": "c", "type": "custom", "custom": {"name": "exec", "input": code}}
+    call = {"role": "assistant", "content": None, "tool_calls": [called]}
+    done = {"role": "tool", "tool_call_id": "c", "content": "src/gateway/context/read/line.py:12: first = W4471820"}
+
+    draft = folded([user("Find it."), call, done, *group(30), user("Where is W4471820?")], 400)
+
+    text = "".join(map(text_of, draft.messages))
+    assert "shell_command -> src/gateway/context/read/line.py" in text or "shell_command(cmd=" in text
+    assert "exec" not in text
