@@ -20,7 +20,7 @@ from tests.running import ROOT
 PROGRAMS: Final = ROOT / "build" / "agents" / "node_modules" / ".bin"
 GATEWAY: Final = "http://127.0.0.1:8787"
 """The gateway's address in the documentation."""
-PATIENCE_S: Final = 60
+PATIENCE_S: Final = 240
 TASK: Final = "Read the files, and say which one is for the harbour. Keep the names of the files in lower case."
 RULE: Final = "Commit messages begin with `HB-4711:`."
 RULES: Final = f"# Rules\n\n- {RULE}\n- Nothing below `vendor/` is edited.\n- Sums are counted in cents.\n"
