@@ -1,8 +1,8 @@
 """Arguments that have one value in nearly every call of a tool, such as a time limit that a program always sets."""
 
 import re
-from collections import Counter
 from collections.abc import Mapping
+from math import ceil
 from typing import Final
 
 from gateway.context import weights
@@ -21,18 +21,22 @@ def tool_in(call: str) -> str:
 
 
 def common_arguments_of(pool: FoldedLines) -> Mapping[str, frozenset[str]]:
-    """Return for each tool the arguments that nearly all of its calls have."""
-    calls: Counter[str] = Counter()
-    having: Counter[tuple[str, str]] = Counter()
+    """Return for each tool the arguments that nearly all of its calls have.
+
+    Such an argument is in one of the first calls, so only these are read. In the others it is only looked for.
+    """
+    calls: dict[str, list[str]] = {}
     for line in pool.lines:
         if line.kind is CALL:
-            tool = tool_in(line.text)
-            calls[tool] += 1
-            having.update([(tool, argument) for argument in set(ARGUMENT.findall(line.text))])
+            calls.setdefault(tool_in(line.text), []).append(line.text)
     common: dict[str, frozenset[str]] = {}
-    for (tool, argument), number in having.items():
-        if number >= weights.CALLS_OF_COMMON_ARGUMENT and number >= weights.COMMON_ARGUMENT_SHARE * calls[tool]:
-            common[tool] = common.get(tool, frozenset()) | {argument}
+    for tool, texts in calls.items():
+        least = max(weights.CALLS_OF_COMMON_ARGUMENT, ceil(weights.COMMON_ARGUMENT_SHARE * len(texts)))
+        first = texts[: max(len(texts) - least + 1, 0)]
+        arguments = {argument for text in first for argument in ARGUMENT.findall(text)}
+        found = {each for each in arguments if sum([each in text for text in texts]) >= least}
+        if found:
+            common[tool] = frozenset(found)
     return common
 
 

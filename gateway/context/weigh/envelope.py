@@ -94,8 +94,9 @@ def _header_rows(pool: FoldedLines) -> dict[_Form, list[int]]:
 
 
 def _header_of(reading: MessageLines) -> list[_Form]:
-    """Return the forms of the first rows of a result, to the one that opens the output behind it; none without such a row."""
-    if not reading.tool:
+    """Return the forms of the first rows of a result, to the one that opens the output behind it; none without such a row. Most results have none, so
+    no form is made of their rows."""
+    if not reading.tool or not any([line.text.endswith(_OPENS) for line in reading.lines[:MOST_HEADER_ROWS]]):
         return []
     forms: list[_Form] = []
     tool = _tool_of(reading)
