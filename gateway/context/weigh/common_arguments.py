@@ -34,10 +34,15 @@ def common_arguments_of(pool: FoldedLines) -> Mapping[str, frozenset[str]]:
         least = max(weights.CALLS_OF_COMMON_ARGUMENT, ceil(weights.COMMON_ARGUMENT_SHARE * len(texts)))
         first = texts[: max(len(texts) - least + 1, 0)]
         arguments = {argument for text in first for argument in ARGUMENT.findall(text)}
-        found = {each for each in arguments if sum([each in text for text in texts]) >= least}
+        found = {each for each in arguments if sum([_has(text, each) for text in texts]) >= least}
         if found:
             common[tool] = frozenset(found)
     return common
+
+
+def _has(call: str, argument: str) -> bool:
+    """Return whether the line of a call has an argument, and not only one that begins like it."""
+    return argument in call and (f"{argument}," in call or f"{argument})" in call)
 
 
 def without_arguments(call: str, arguments: frozenset[str]) -> str:
