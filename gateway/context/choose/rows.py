@@ -9,8 +9,19 @@ from itertools import zip_longest
 from typing import Final
 
 from gateway.context import frames
-from gateway.context.read.line import CALL, CLOSING, FIRST_CALL, GAP, OUTPUT, RECORD, SENTENCE, Line, MessageLines
-from gateway.context.weigh.common_arguments import tool_in, without_arguments
+from gateway.context.read.line import (
+    CALL,
+    CLOSING,
+    FIRST_CALL,
+    GAP,
+    OUTPUT,
+    RECORD,
+    SENTENCE,
+    Line,
+    MessageLines,
+    tool_in,
+)
+from gateway.context.weigh.common_arguments import without_arguments
 from gateway.context.weigh.line_pool import LinePool
 
 SPEAKERS: Final = frozenset({"user", "assistant"})

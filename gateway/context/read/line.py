@@ -74,9 +74,14 @@ class MessageLines(msgspec.Struct, frozen=True):
     role: str
     lines: tuple[Line, ...]
     tool: str = ""
-    """The tool of a result."""
+    """The tool of a result, or its call as one line (`tool_in`)."""
     name: str = ""
     """The name that the client gave to the speaker."""
+
+
+def tool_in(call: str) -> str:
+    """Return the tool in the line of a call."""
+    return call.partition("(")[0]
 
 
 def make_line(  # noqa: PLR0917  # called for every line: keywords would cost

@@ -6,18 +6,13 @@ from math import ceil
 from typing import Final
 
 from gateway.context import weights
-from gateway.context.read.line import CALL
+from gateway.context.read.line import CALL, tool_in
 from gateway.context.weigh.folded_lines import FoldedLines
 
 ARGUMENT: Final = re.compile(r"(?:(?<=\()|, )(\w++=[^\s,()]++)(?=[,)])")
 """An argument of one word in the line of a call, with its key, and with the comma before it unless it is the first one."""
 
 _FIRST_COMMA: Final = re.compile(r"(?<=\w\(), ")
-
-
-def tool_in(call: str) -> str:
-    """Return the tool in the line of a call."""
-    return call.partition("(")[0]
 
 
 def common_arguments_of(pool: FoldedLines) -> Mapping[str, frozenset[str]]:

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Final
 
 from gateway.context import weights
-from gateway.context.read.line import OUTPUT, RECORD, MessageLines
+from gateway.context.read.line import OUTPUT, RECORD, MessageLines, tool_in
 from gateway.context.read.words import Word
 from gateway.context.weigh.folded_lines import FoldedLines
 from gateway.context.weigh.tally import Field, field_of
@@ -79,7 +79,7 @@ def _header_rows(pool: FoldedLines) -> dict[_Form, list[int]]:
     """Return the positions of rows that a program writes before the output of a tool, by their form. A row that says that a command failed is
     none of them."""
     headers = {index: rows for index, reading in pool.readings.items() if (rows := _header_of(reading))}
-    results = Counter([_tool_of(reading) for reading in pool.readings.values() if reading.tool])
+    results = Counter([tool_in(reading.tool) for reading in pool.readings.values() if reading.tool])
     results_with = Counter(chain.from_iterable([set(rows) for rows in headers.values()]))
     positions: dict[_Form, list[int]] = {}
     for index, rows in headers.items():
@@ -99,7 +99,7 @@ def _header_of(reading: MessageLines) -> list[_Form]:
     if not reading.tool or not any([line.text.endswith(_OPENS) for line in reading.lines[:MOST_HEADER_ROWS]]):
         return []
     forms: list[_Form] = []
-    tool = _tool_of(reading)
+    tool = tool_in(reading.tool)
     for line in reading.lines[: min(MOST_HEADER_ROWS, len(reading.lines) - 1)]:
         if line.kind is not OUTPUT:
             return []
@@ -107,11 +107,6 @@ def _header_of(reading: MessageLines) -> list[_Form]:
         if line.text.endswith(_OPENS) and "#" not in forms[-1][1]:
             return forms
     return []
-
-
-def _tool_of(reading: MessageLines) -> str:
-    """Return the name of a result's tool."""
-    return reading.tool.partition("(")[0]
 
 
 def words_of_envelope(pool: FoldedLines) -> set[Word]:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from itertools import chain, starmap
 from typing import Final, NamedTuple, TypeVar
 
-from gateway.context.read.line import CALL, RECORD, SENTENCE, Line, MessageLines
+from gateway.context.read.line import CALL, RECORD, SENTENCE, Line, MessageLines, tool_in
 from gateway.context.read.records import names_record
 from gateway.context.read.words import CODE, IDENT, SYMBOL, Word
 from gateway.context.weigh.statements import describing_words, is_statement
@@ -170,7 +170,7 @@ def _identifiers_in_records(reading: MessageLines) -> set[str]:
 def _fields_in_records(reading: MessageLines) -> set[tuple[Field, str]]:
     """Return the fields in the records of a result, each with the result's tool. A value that names the whole result (*id*) is in no
     field."""
-    tool = reading.tool.partition("(")[0]
+    tool = tool_in(reading.tool)
     fields = {field_of(line) for line in reading.lines if line.kind is RECORD}
     return {(field, tool) for field in fields if field.key and (field.label or not names_record(field.key))}
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from gateway.context.choose import lookup
 from gateway.context.cut.source import Source
 from gateway.context.read import lines
-from gateway.context.read.line import Line, MessageLines
+from gateway.context.read.line import Line, MessageLines, tool_in
 from gateway.context.read.view import calls_of
 from gateway.context.weigh import speakers
 from gateway.wire.memory import Memory
@@ -106,7 +106,7 @@ def _shown_calls(message: Message, memory: Memory) -> dict[str | None, str]:
 def _tool_of(call: Mapping[str, Any], line: Line) -> str:
     """Return the tool of a call; of a call that runs code, the first tool that the code calls."""
     name = call_name(call)
-    return name if line.text.startswith(f"{name}(") else line.text.partition("(")[0]
+    return name if line.text.startswith(f"{name}(") else tool_in(line.text)
 
 
 def readings_of_notes(text: str, memory: Memory) -> Iterator[MessageLines]:
