@@ -127,14 +127,13 @@ def read_refusal(
     if not isinstance(body, bytes):
         raise ValueError(f"the body of an answer is bytes, not {type(body).__name__}")
     from gateway.upstream.refusals import refusal_from  # noqa: PLC0415  # see the file's docstring
+    from gateway.upstream.streams import is_stream, reader_for  # noqa: PLC0415
     from providers import registry  # noqa: PLC0415
-    from providers.ndjson import MEDIA_TYPE, Lines  # noqa: PLC0415
-    from providers.sse import Events  # noqa: PLC0415
 
     reader, written = registry.find(provider), _format(format)
     kind = next((value for name, value in headers.items() if name.lower() == "content-type"), "")
-    if status < 400 and kind.lower().startswith(MEDIA_TYPE if written.in_lines else "text/event-stream"):
-        events = Lines() if written.in_lines else Events()
+    if status < 400 and is_stream(written, kind):
+        events = reader_for(written)
         for event in [*events.feed(body), *events.close()]:
             if not written.is_preamble(event.data):
                 return refusal_from(reader, written, status, event.data)

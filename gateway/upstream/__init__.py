@@ -2,6 +2,7 @@
 
 - `client`: an upstream as a `Target`, and one client for all of them. `traced`: the same with traces.
 - `response`: an answer as it arrives, and the reasons why there is none. `refusals`: what it says about the size of the request.
+  `streams`: which answers are streams, and how these are read.
 - `certificates`: which certificates of upstreams are accepted, and when the system's are loaded.
 - `balance`: which of several upstreams is tried first. `breaker`: when calls stop for a while.
 

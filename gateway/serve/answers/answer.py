@@ -4,7 +4,6 @@ import asyncio
 import re
 import zlib
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from typing import Final, Self
 
 import msgspec
@@ -15,13 +14,12 @@ from gateway.serve.incoming.encoding import inflater
 from gateway.upstream.client import Target, UpstreamUnreachable
 from gateway.upstream.refusals import refusal_from
 from gateway.upstream.response import Response
+from gateway.upstream.streams import is_lines, is_stream, reader_for
 from gateway.wire.chat import CHAT
 from gateway.wire.format import Format
-from providers import ndjson
 from providers.ndjson import Lines
 from providers.sse import Event, Events
 
-EVENTS: Final = "text/event-stream"
 LONGEST_ERROR: Final = 2**20
 """Bytes of an error's body that are read. Real ones have a few KB, a web page somewhat more."""
 LONGEST_HELD: Final = 2**16
@@ -35,28 +33,8 @@ EVENT_FIELDS: Final = frozenset({b"", b"data", b"event", b"id", b"retry"})
 LONGEST_HOLD_S: Final = 5.0
 """Seconds from a stream's first byte in which it is held; see `LONGEST_HEAD`."""
 
-TYPES_KEPT: Final = 256
-"""Number of values of Content-Type for which it is cached whether they are a stream's. Chosen: upstreams send a handful."""
-
 Failed = Callable[[str, Exception], None]
 """Counts and logs a survived failure of our own: the part that failed, and how."""
-
-
-@lru_cache(maxsize=TYPES_KEPT)
-def is_events(content_type: str) -> bool:
-    """Return whether an answer of this type is a stream of events."""
-    return content_type.lower().startswith(EVENTS)
-
-
-@lru_cache(maxsize=TYPES_KEPT)
-def is_lines(content_type: str) -> bool:
-    """Return whether an answer of this type is a stream of JSON values, one in a line, as Ollama's are."""
-    return content_type.lower().startswith(ndjson.MEDIA_TYPE)
-
-
-def reader_for(format: Format) -> Events | Lines:
-    """Return a reader of a format's streams."""
-    return Lines() if format.in_lines else Events()
 
 
 class Answer(msgspec.Struct, eq=False):
@@ -80,7 +58,7 @@ class Answer(msgspec.Struct, eq=False):
     def __post_init__(self) -> None:
         self.status = self.response.status
         kind = self.response.headers.get(hdrs.CONTENT_TYPE, "")
-        self.is_stream = is_lines(kind) if self.format.in_lines else is_events(kind)
+        self.is_stream = is_stream(self.format, kind)
 
     @property
     def is_web_page(self) -> bool:
@@ -128,14 +106,14 @@ async def peek(target: Target, response: Response, format: Format, failed: Faile
     answer = Answer(target, response, format)
     try:
         if response.status >= 400:
-            await _hold(answer, LONGEST_ERROR)
+            await hold(answer, LONGEST_ERROR)
             answer.text = readable(response, answer.held)
             answer.refusal = _refusal(answer, answer.text, failed)
         elif answer.is_stream:
             await _hold_preamble(answer, failed)
         elif response.status == 200:
             if not answer.hold_whole():
-                await _hold(answer, LONGEST_HELD)
+                await hold(answer, LONGEST_HELD)
             answer.text = readable(response, answer.held)
             if answer.complete:
                 answer.refusal = _refusal(answer, answer.text, failed)
@@ -159,19 +137,18 @@ def _refusal(answer: Answer, said: bytes, failed: Failed) -> Refusal | None:
         return None
 
 
-async def _hold(answer: Answer, longest: int) -> None:
-    """Hold an answer until it is complete, or until at least ``longest`` bytes are held."""
-    response = answer.response
-    held: list[bytes] = []
-    size = 0
-    while size < longest:
-        piece = await response.next_piece()
-        if not piece:
-            answer.complete = True
-            break
-        held.append(piece)
-        size += len(piece)
-    answer.held = b"".join(held)
+async def hold(answer: Answer, longest: int) -> None:
+    """Hold more of an answer, until it is complete or at least ``longest`` bytes are held. What came before a failure is held, too."""
+    held = [answer.held]
+    size = len(answer.held)
+    try:
+        while size < longest and not answer.complete:
+            piece = await answer.response.next_piece()
+            answer.complete = not piece
+            held.append(piece)
+            size += len(piece)
+    finally:
+        answer.held = b"".join(held)
 
 
 async def _hold_preamble(answer: Answer, failed: Failed) -> None:

@@ -3,11 +3,12 @@
 Some servers repeat a key that they do not know: ``Incorrect API key provided: sk-...``. The client may use the key, but must not have it.
 """
 
+from contextlib import suppress
 from typing import Final
 
 from aiohttp import hdrs
 
-from gateway.serve.answers.answer import LONGEST_ERROR, Answer, readable
+from gateway.serve.answers.answer import LONGEST_ERROR, Answer, hold, readable
 from gateway.serve.incoming.callers import is_credential
 from gateway.upstream.client import Target
 from gateway.upstream.response import AskFailed
@@ -24,17 +25,8 @@ def may_repeat_key(answer: Answer) -> bool:
 async def hold_error(answer: Answer) -> None:
     """Hold an error until it is complete, so that no key is cut in two. Of one longer than `LONGEST_ERROR` the beginning is held. After a failure
     the next reading fails again."""
-    held = [answer.held]
-    size = len(answer.held)
-    try:
-        while size < LONGEST_ERROR and not answer.complete:
-            piece = await answer.response.next_piece()
-            answer.complete = not piece
-            held.append(piece)
-            size += len(piece)
-    except (AskFailed, TimeoutError):
-        pass
-    answer.held = b"".join(held)
+    with suppress(AskFailed, TimeoutError):
+        await hold(answer, LONGEST_ERROR)
 
 
 def hide_key(answer: Answer) -> None:

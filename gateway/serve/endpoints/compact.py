@@ -16,12 +16,13 @@ from aiohttp import web
 from gateway.serve import arrival as arrivals
 from gateway.serve import key_limits, key_models
 from gateway.serve import record as records
-from gateway.serve.answers.answer import EVENTS, Answer
+from gateway.serve.answers.answer import Answer
 from gateway.serve.endpoints import upstream_first
 from gateway.serve.endpoints.passthrough import forward
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming import errors
 from gateway.serve.request.missing_endpoint import MISSING_STATUSES
+from gateway.upstream.streams import EVENTS
 from gateway.wire.compaction import TRIGGER, item
 from gateway.wire.format import Conversation
 from gateway.wire.responses import RESPONSES
