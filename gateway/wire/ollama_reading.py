@@ -67,8 +67,8 @@ class OllamaRequest(ViewedRequest, frozen=True, kw_only=True, eq=False):
 def read(raw: bytes, memory: Memory, made_by: Format) -> OllamaRequest | None:
     """Read a body; return None if it is no body of this format.
 
-    None also for what Ollama refuses or does not answer with a text: content that is no text, arguments that are no object, a list without
-    messages, which loads the model.
+    A body that Ollama refuses is none: its content is no text, or its arguments are no object. A body without messages is none either: Ollama
+    loads the model and writes no text.
     """
     raw, found = readable(raw)
     listed = pieces(found["messages"]) if found and "messages" in found else None

@@ -355,7 +355,7 @@ def _shown(random: Random) -> dict[str, Any]:
 
 
 def _run(random: Random, key: str, *, thinks: bool, has_ids: bool) -> list[dict[str, Any]]:
-    """An answer with calls, and their results in the same order."""
+    """Return an answer with calls, and their results in the same order."""
     calls: list[dict[str, Any]] = []
     results: list[dict[str, Any]] = []
     for n in range(random.choice([1, 1, 1, 2, 3])):

@@ -32,7 +32,7 @@ _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "\n": ""}
 
 
 def code_calls_in(code: str) -> list[CodeCall]:
-    """Return the calls in code, if they are most of what it does; else none."""
+    """Return the calls in code, if they are `LEAST_CALLED_SHARE` of it; else none."""
     calls: list[CodeCall] = []
     called, end = 0, 0
     while found := _STRING_OR_CALL.search(code, end):

@@ -32,7 +32,7 @@ _SPEAKS_TO_USER: Final = re.compile(
       | ask(?:_(?:followup_)?question | _(?:the_)?(?:user|human)(?:_\w{1,20})?)?""",
     re.X | re.I,
 )
-"""Names of tools with which an agent ends its task or asks the user: the program answers with what the user says."""
+"""Names of tools with which an agent ends its task or asks the user. Their result is what the user says."""
 _ENDS_IN_CODE: Final = re.compile(r"(?:final_answer|ask_user|ask_human)\s{0,4}\(|COMPLETE_TASK")
 """The same in a program or a command that the agent writes: smolagents' ``final_answer(...)``, mini-swe-agent's last command."""
 _SHOW_NOTHING_FIRST: Final = frozenset(
