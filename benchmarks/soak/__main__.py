@@ -22,7 +22,7 @@ from benchmarks.load.clock import LEAST_S, LONG_S, Clock, Gap, Span, less_pauses
 from benchmarks.soak import clients, faults, overload
 from benchmarks.soak.clients import Seen
 from benchmarks.soak.faults import Fault, Site
-from benchmarks.soak.formats import MODEL
+from benchmarks.soak.formats import MODEL, OLLAMA_MODEL
 from benchmarks.soak.samples import MIB, Samples
 from benchmarks.speed.processes import Running, free_port, start
 from tests.redis_server import RedisServer
@@ -39,8 +39,13 @@ server: {{port: {port}, preload: true}}
 admin: {{port: {admin}}}
 store: {{url: "{store}"}}
 log: {{level: error, format: json}}
-upstreams: {{soak: {{provider: generic, base_url: "http://127.0.0.1:{upstream}/v1"}}}}
-models: {{{MODEL}: {{context_window: {WINDOW}, tokenizer: o200k}}}}
+upstreams:
+  soak: {{provider: generic, base_url: "http://127.0.0.1:{upstream}/v1"}}
+  ollama: {{provider: ollama, base_url: "http://127.0.0.1:{upstream}/v1"}}
+default_upstream: soak
+models:
+  {MODEL}: {{context_window: {WINDOW}, tokenizer: o200k}}
+  {OLLAMA_MODEL}: {{context_window: {WINDOW}, tokenizer: o200k, upstream: ollama}}
 """
 
 

@@ -45,7 +45,7 @@ def words(count: int, random_: random.Random) -> str:
 
 async def streams(session: aiohttp.ClientSession, seen: Seen, number: int, until: float) -> None:
     """One stream after the other."""
-    format, round_ = FORMATS[number % 3], 0
+    format, round_ = FORMATS[number % len(FORMATS)], 0
     await asyncio.sleep(random.Random(number).random() * min(STREAM_S, until - time.monotonic()) / 5)
     while (left := until - time.monotonic()) > 0:
         seed = f"{number}-{round_}"
@@ -86,7 +86,7 @@ def judged(format: Format, seed: str, got: bytes) -> Literal["whole", "broken", 
 
 def _without_notice(got: bytes) -> bytes:
     """Return a stream without the event by which the gateway says that the upstream broke off."""
-    for mark in (b"event: error\ndata: ", b'data: {"error"', b"event: response.failed"):
+    for mark in (b"event: error\ndata: ", b'data: {"error"', b"event: response.failed", b'\n{"error"'):
         at = got.rfind(mark)
         if at >= 0:
             return got[:at]
@@ -95,7 +95,7 @@ def _without_notice(got: bytes) -> bytes:
 
 async def converse(session: aiohttp.ClientSession, seen: Seen, number: int, until: float, pause_s: float) -> None:
     """Conversations that start near the window and grow over it, one after the other."""
-    format, random_ = FORMATS[number % 3], random.Random(number)
+    format, random_ = FORMATS[number % len(FORMATS)], random.Random(number)
     await asyncio.sleep(pause_s * random_.random())
     messages: list[Message] = []
     while time.monotonic() < until:
@@ -155,7 +155,7 @@ def request(format: Format, **more: object) -> bytes:
 async def leave(port: int, number: int) -> None:
     """Begin a stream and leave in its middle without a word."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(request(FORMATS[number % 3], user=f"leaver-{number}", pause_s=0.2))
+    writer.write(request(FORMATS[number % len(FORMATS)], user=f"leaver-{number}", pause_s=0.2))
     await reader.readuntil(b"\r\n\r\n")
     await reader.read(100)
     writer.transport.abort()
@@ -168,7 +168,7 @@ async def read_slowly(port: int, number: int, size: int, pause_s: float) -> bool
     client.setblocking(False)
     await asyncio.get_running_loop().sock_connect(client, ("127.0.0.1", port))
     reader, writer = await asyncio.open_connection(sock=client, limit=2**13)
-    format, seed = FORMATS[number % 3], f"slow-{number}"
+    format, seed = FORMATS[number % len(FORMATS)], f"slow-{number}"
     writer.write(request(format, user=seed, pause_s=0, size=size // CHUNKS))
     try:
         await asyncio.sleep(pause_s)

@@ -1,4 +1,4 @@
-"""The three wire formats as the soak speaks them: requests, and answers whose every byte follows from the request."""
+"""The wire formats as the soak speaks them: requests, and answers whose every byte follows from the request."""
 
 import hashlib
 from collections.abc import Callable
@@ -11,6 +11,8 @@ CHUNKS = 100
 """Events of a stream."""
 CHARACTERS_A_TOKEN = 4
 MODEL = "loaded"
+OLLAMA_MODEL = "loaded-by-ollama"
+"""A model of an upstream whose provider is ``ollama``."""
 
 Message = dict[str, str]
 
@@ -23,8 +25,8 @@ class Format:
     path: str
     items: str
     """The member that holds the conversation."""
-    limit: str
-    """The member that limits the answer."""
+    asked: dict[str, Any]
+    """The other members of a request: its model, and what limits the answer to 200 tokens."""
     event: Callable[[str], bytes]
     """A piece of text -> an event of a stream."""
     end: bytes
@@ -32,10 +34,12 @@ class Format:
     """(text, prompt tokens) -> a whole answer."""
     text_in: Callable[[Any], str]
     """A whole answer -> its text."""
+    media_type: str = "text/event-stream"
+    """That of a stream."""
 
     def body(self, messages: list[Message], **more: Any) -> bytes:
         """Return a request for an answer to plain messages."""
-        return orjson.dumps({"model": MODEL, self.limit: 200, self.items: messages, **more})
+        return orjson.dumps({**self.asked, self.items: messages, **more})
 
     def pieces(self, seed: str, size: int = 0) -> list[bytes]:
         """Return the events of the stream for a seed, each so many bytes longer than it needs to be."""
@@ -52,7 +56,7 @@ def _named(data: dict[str, Any]) -> bytes:
 
 
 CHAT = Format(
-    "chat", "/v1/chat/completions", "messages", "max_tokens",
+    "chat", "/v1/chat/completions", "messages", {"model": MODEL, "max_tokens": 200},
     lambda text: b"data: " + orjson.dumps({"choices": [{"index": 0, "delta": {"content": text}}]}) + b"\n\n",
     b"data: [DONE]\n\n",
     lambda text, prompt: {
@@ -62,7 +66,7 @@ CHAT = Format(
     lambda answer: str(answer["choices"][0]["message"]["content"]),
 )  # fmt: skip
 MESSAGES = Format(
-    "messages", "/v1/messages", "messages", "max_tokens",
+    "messages", "/v1/messages", "messages", {"model": MODEL, "max_tokens": 200},
     lambda text: _named({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}),
     b'event: message_stop\ndata: {"type":"message_stop"}\n\n',
     lambda text, prompt: {
@@ -72,7 +76,7 @@ MESSAGES = Format(
     lambda answer: str(answer["content"][0]["text"]),
 )  # fmt: skip
 RESPONSES = Format(
-    "responses", "/v1/responses", "input", "max_output_tokens",
+    "responses", "/v1/responses", "input", {"model": MODEL, "max_output_tokens": 200},
     lambda text: _named({"type": "response.output_text.delta", "delta": text}),
     b'event: response.completed\ndata: {"type":"response.completed","response":{"status":"completed"}}\n\n',
     lambda text, prompt: {
@@ -82,7 +86,17 @@ RESPONSES = Format(
     },
     lambda answer: str(answer["output"][0]["content"][0]["text"]),
 )  # fmt: skip
-FORMATS = (CHAT, MESSAGES, RESPONSES)
+OLLAMA = Format(
+    "ollama", "/api/chat", "messages", {"model": OLLAMA_MODEL, "options": {"num_predict": 200}, "stream": False},
+    lambda text: orjson.dumps({"message": {"role": "assistant", "content": text}, "done": False}) + b"\n",
+    b'{"message":{"role":"assistant","content":""},"done":true,"done_reason":"stop"}\n',
+    lambda text, prompt: {
+        "message": {"role": "assistant", "content": text}, "done": True, "prompt_eval_count": prompt, "eval_count": 30
+    },
+    lambda answer: str(answer["message"]["content"]),
+    "application/x-ndjson",
+)  # fmt: skip
+FORMATS = (CHAT, MESSAGES, RESPONSES, OLLAMA)
 
 
 def text_of(item: Any) -> str:

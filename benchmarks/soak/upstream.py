@@ -19,7 +19,7 @@ async def answer(format: Format, request: web.Request) -> web.StreamResponse:
         said = {"sha256": hashlib.sha256(raw).hexdigest(), "last": text_of(body[format.items][-1])}
         await asyncio.sleep(body.get("pause_s", 0))
         return web.json_response(format.answer(orjson.dumps(said).decode(), len(raw) // CHARACTERS_A_TOKEN))
-    response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+    response = web.StreamResponse(headers={"content-type": format.media_type})
     await response.prepare(request)
     for piece in format.pieces(body["user"], body.get("size", 0)):
         await response.write(piece)
