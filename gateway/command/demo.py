@@ -252,5 +252,5 @@ def _closing(sent: Sequence[DemoRequest]) -> str:
     return (
         f"\nThe last question needs these; they are still in the {sent[-1].arrived:,} tokens the model got:\n{facts}\n\n"
         f"[bold]{len(sent)} requests: {refused} refused without Turnfold, {failed} with it.[/]\n"
-        "Put it before a model of your own:\n  turnfold serve --upstream https://api.openai.com/v1\n"
+        "Put it in front of a model of your own:\n  turnfold serve --upstream https://api.openai.com/v1\n"
     )

@@ -18,6 +18,7 @@ from gateway.context.write.explain import PINNED, UNCHANGED, Fate
 from gateway.observe.printable import printable
 from gateway.serve.admin.explain import ASKED, explain, fates
 from gateway.serve.gateway import Gateway
+from gateway.serve.request.place import source_in_words
 from gateway.state.store import open_store
 from gateway.wire.format import Conversation
 from gateway.wire.formats import recognise
@@ -52,8 +53,10 @@ def run(path: Path, config: Path | None, window: int | None, upstream: str | Non
     if as_json:
         click.echo(_as_json(decision))
     else:
-        if config is None and window is not None and decision["window_from"] != ASKED:
-            decision["window_from"] = "--window"
+        if decision["window_from"] != ASKED:
+            route = settings.route(request.model)
+            by_option = config is None and window is not None
+            decision["window_from"] = "--window" if by_option else source_in_words(route, decision["window_from"])
         _show(Console(), decision, lines)
     return 0
 

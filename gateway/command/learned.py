@@ -21,7 +21,7 @@ from gateway.observe.log import beside_result
 from gateway.serve import process
 from gateway.serve.gateway import Gateway
 from gateway.serve.request import model_lists
-from gateway.serve.request.place import place_of
+from gateway.serve.request.place import place_of, source_in_words
 from gateway.state import forgetting
 from gateway.state.facts import Fact
 from gateway.state.forgetting import Order
@@ -113,7 +113,7 @@ def _row(gateway: Gateway, settings: Settings, upstream: str, model: str) -> tup
     if target is None:
         return model, f"{upstream} (not configured)", "", ""
     place = place_of(gateway, gateway.setup, route, target)
-    return model, upstream, f"{place.window:,}", place.entry
+    return model, upstream, f"{place.window:,}", source_in_words(route, place.entry)
 
 
 async def _forget(settings: Settings, order: Order) -> int:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -115,6 +116,7 @@ TEXT: Final = single(read.text, {"type": ["string", "number"]}, plain)
 HEADER_VALUE: Final = single(read.header_value, {"type": ["string", "number"]}, plain)
 HEADERS: Final = Kind(read.headers, mapping(TEXT).schema, mapping(TEXT).write)
 NAME: Final = single(read.name, {"type": "string", "minLength": 1}, plain)
+LISTENING_HOST: Final = single(locations.listening_host, NAME.schema, plain)
 BOOLEAN: Final = single(read.boolean, {"anyOf": [{"type": "boolean"}, {"enum": sorted(read.BOOLEANS)}]}, write_boolean)
 SHARE: Final = single(read.share, {"type": "number", "minimum": 0, "maximum": 1}, write_share)
 DOLLARS: Final = single(read.dollars, {"type": "number", "minimum": 0}, write_share)
@@ -124,6 +126,10 @@ DURATION: Final = single(
     write_duration,
     measured=True,
 )
+MILLISECONDS: Final = msgspec.structs.replace(DURATION, read=partial(read.duration, likely="ms"))
+"""A duration that is usually some milliseconds; any unit may be written."""
+DAYS: Final = msgspec.structs.replace(DURATION, read=partial(read.duration, likely="d"))
+"""A duration that is usually some days; any unit may be written."""
 PATIENCE: Final = single(read.patience, DURATION.schema, write_duration, measured=True)
 SIZE: Final = single(
     read.size,

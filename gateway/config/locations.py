@@ -111,6 +111,18 @@ def host(node: Node) -> str:
     raise WrongValue(f"a name of a host, such as gate.example.com or *.example.com{near}")
 
 
+def listening_host(node: Node) -> str:
+    """Read the address or the name on which a port listens. The port has its own key; a scheme or a path would say nothing."""
+    found = name(node)
+    bare = found.rpartition("://")[2].partition("/")[0]
+    inner = bare[1:].partition("]")[0] if bare.startswith("[") else bare
+    meant = inner if _is_address(inner) else inner.partition(":")[0]
+    if meant == found:
+        return found
+    near = f"; did you mean {meant}?" if node.is_literal and meant else ""
+    raise WrongValue(f"an address without scheme and port, such as 127.0.0.1 or 0.0.0.0{near}")
+
+
 def _is_address(text: str) -> bool:
     try:
         ip_address(text)

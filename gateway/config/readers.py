@@ -118,12 +118,12 @@ def dollars(node: Node) -> float:
     return value
 
 
-def duration(node: Node) -> float:
-    """Read a duration, in seconds. A bare 0 needs no unit."""
+def duration(node: Node, *, likely: str = "s") -> float:
+    """Read a duration, in seconds. A bare 0 needs no unit. ``likely`` is the unit that a number without one is probably meant in."""
     if node.text().strip() == "0":
         return 0.0
     expected = "a duration with its unit, such as 500ms, 30s, 5m or 7d"
-    found = _measure(node, SECONDS, str, expected, likely="s")
+    found = _measure(node, SECONDS, str, expected, likely=likely)
     if found > LONGEST_S:
         raise WrongValue(f"{expected}, at most 100 years")
     return found
@@ -280,6 +280,7 @@ def each(nodes: tuple[Node, ...], read: Reader) -> list[Any]:
 
 
 def nearest(word: str, known: Any) -> str:
-    """Return "; did you mean ...?" when a known name is similar."""
-    close = get_close_matches(word, list(known), n=1, cutoff=0.6)
+    """Return "; did you mean ...?" when a known name is similar, or is the only one that has the word: url is meant as base_url."""
+    having = [name for name in known if word in name.split("_")]
+    close = get_close_matches(word, list(known), n=1, cutoff=0.6) or (having if len(having) == 1 else [])
     return f"; did you mean {close[0]}?" if close else ""

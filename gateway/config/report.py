@@ -37,8 +37,8 @@ def describe(settings: Settings, catalogue: Catalogue, where: str) -> str:
     upstreams = [_upstream_row(upstream, settings) for upstream in settings.upstreams.values()]
     models = [_model_row(name, settings, catalogue) for name in settings.models]
     other = (
-        f"Any other model goes to {settings.default_upstream}; its window comes from the catalogue of {len(catalogue.models)} known models, "
-        f"else from what the upstream tells, else it is {settings.default_window}."
+        f"Any other model goes to {settings.default_upstream}. Its window is the one that a running server states, else that of the catalogue "
+        f"({len(catalogue.models)} models), else that of the upstream's model list, else {settings.default_window:,}."
     )
     token = "with a token" if admin.token else "without a token"
     return "\n".join(
@@ -72,7 +72,7 @@ def _fold_line(settings: Settings) -> str:
     summaries = f"summaries by {fold.summary.model}" if fold.summary.model else "no summaries"
     meaning = " by words and meaning" if fold.policy.semantic else ""
     return (
-        f"{fold.mode}, down to {fold.policy.low_water:g} of the room, recall {fold.policy.recall_share:g}{meaning}, "
+        f"{fold.mode}, quotes{meaning} up to {fold.policy.recall_share:g} of the room, "
         f"at most {fold.max_retries} retries, {summaries}"
     )
 
@@ -86,10 +86,14 @@ def _upstream_row(upstream: Upstream, settings: Settings) -> tuple[str, ...]:
 def _model_row(name: str, settings: Settings, catalogue: Catalogue) -> tuple[str, ...]:
     route = settings.route(name)
     window, origin = window_of(route, settings, catalogue)
-    choices = ", ".join(f"{each} x{weight}" if len(route.choices) > 1 else each for each, weight in route.choices)
     sent = "as named" if route.name == name else route.name
     shown = "" if window is None else f"{window:,}"
-    return name, sent, choices, shown, origin, route.mode, ", ".join(route.on_overflow) or "fold"
+    return name, sent, weighted(route.choices), shown, origin, route.mode, ", ".join(route.on_overflow) or "fold"
+
+
+def weighted(choices: Sequence[tuple[str, int]]) -> str:
+    """Return the upstreams of a model; several ones with their weights."""
+    return ", ".join(f"{each} x{weight}" if len(choices) > 1 else each for each, weight in choices)
 
 
 def window_of(route: Route, settings: Settings, catalogue: Catalogue) -> tuple[int | None, str]:

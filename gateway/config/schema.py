@@ -14,12 +14,15 @@ from gateway.config.kinds import (
     BASE_PATH,
     BOOLEAN,
     COUNT,
+    DAYS,
     DOLLARS,
     DURATION,
     HEADER_VALUE,
     HEADERS,
     HOSTS,
     KEY_HASH,
+    LISTENING_HOST,
+    MILLISECONDS,
     MOMENT,
     NAME,
     NAMES,
@@ -84,7 +87,7 @@ class Setting(msgspec.Struct, frozen=True):
 TOKENIZER: Final = choice("auto", *families.names())
 
 SETTINGS: Final = (
-    Setting("server.host", NAME, "address that clients connect to; their base URL is http://HOST:PORT/v1", "`0.0.0.0` serves other machines, too."),
+    Setting("server.host", LISTENING_HOST, "address that clients connect to; their base URL is http://HOST:PORT/v1", "`0.0.0.0` serves other machines, too."),
     Setting("server.port", PORT, "0: any free port"),
     Setting("server.socket", NAME, "path of a Unix socket for clients, in addition to the port"),
     Setting("server.workers", whole("a number of processes, 1 to 256", 1, 256), "processes that share the port; each uses one core", "See [workers](operations.md#workers)."),
@@ -165,15 +168,15 @@ SETTINGS: Final = (
     ),
     Setting("server.tls.key", NAME, "the certificate's private key in PEM form", attribute="tls_key"),
 
-    Setting("admin.host", NAME, "address of the admin port; on any address except loopback a token is required"),
+    Setting("admin.host", LISTENING_HOST, "address of the admin port; on any address except loopback a token is required"),
     Setting("admin.port", PORT, "worker n listens on port + n; each shows all workers"),
     Setting(
         "admin.token", HEADER_VALUE, "clients of the admin port send it as Authorization: Bearer TOKEN", example='"${TURNFOLD_ADMIN_TOKEN:-}"', secret=True
     ),
 
     Setting("store.url", STORE_URL, "memory://, sqlite:///path or redis://host:6379/0, also valkey:// (extra redis)"),
-    Setting("store.timeout", DURATION, "how long a request waits for the store; then it continues without it", attribute="timeout_s"),
-    Setting("store.ttl", DURATION, "how long a summary is kept", attribute="ttl_s"),
+    Setting("store.timeout", MILLISECONDS, "how long a request waits for the store; then it continues without it", attribute="timeout_s"),
+    Setting("store.ttl", DAYS, "how long a summary is kept", attribute="ttl_s"),
     Setting("store.max_size", SIZE, "largest size of memory and SQLite stores; the oldest values are dropped first"),
     Setting(
         "store.encryption_key", TEXT, "encrypts stored values (extra encryption)",
@@ -185,7 +188,7 @@ SETTINGS: Final = (
     Setting("log.level", choice("debug", "info", "warning", "error"), "debug, info, warning or error"),
 
     Setting(
-        "observe.keep", DURATION, "how long the store keeps the record of each request; 0: only the newest 1000, in memory",
+        "observe.keep", DAYS, "how long the store keeps the record of each request; 0: only the newest 1000, in memory",
         "Records hold no text, unless observe.text is on: see [records](records.md).", attribute="keep_s",
     ),
     Setting(

@@ -70,11 +70,12 @@ def test_each_value_of_a_model_is_told_with_its_source(tmp_path):
     assert done.exit_code == 0, done.output
     rows = {line.split()[0]: re.split(r"  +", line) for line in done.output.splitlines()}
     assert rows["name"][1:] == ["llama-3", "models.fast"]
-    assert rows["upstream"][1:] == ["v x1", "models.llama-*"]
+    assert rows["upstream"][1:] == ["v", "models.llama-*"]
     assert rows["context_window"][1:] == ["8192", "models.llama-*"]
     assert rows["fold.mode"][1:] == ["observe", "models.llama-*"]
     assert rows["fold.low_water"][1:] == ["0.5", "models.fast"]
-    assert rows["fold.margin"][1:] == ["0.1", "fold, or its default"]
+    assert rows["fold.margin"][1:] == ["0.1", "fold"]
+    assert rows["fold.cache.marks"][1:] == ["auto", "default"], "a name is the setting's path in the file"
 
 
 def test_a_model_that_is_not_configured_has_the_catalogues_window(tmp_path):

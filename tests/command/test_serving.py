@@ -50,10 +50,10 @@ async def run(folder: Path, *arguments: str, blocked: str = "") -> tuple[int, li
 
 UPSTREAMS = "upstreams: {local: {provider: vllm, base_url: 'http://127.0.0.1:9/v1'%s}}\n"
 LACKING = {
-    "redis": (UPSTREAMS % "" + "store: {url: 'redis://127.0.0.1:1/0'}", "redis", ["store.url", "pip install 'redis[hiredis]'"]),
+    "redis": (UPSTREAMS % "" + "store: {url: 'redis://127.0.0.1:1/0'}", "redis", ["store.url", "pip install 'turnfold[redis]'"]),
     "encryption": (
         UPSTREAMS % "" + f"store: {{encryption_key: {'A' * 43}=}}", "cryptography",
-        ["store.encryption_key", "pip install cryptography"],
+        ["store.encryption_key", "pip install 'turnfold[encryption]'"],
     ),
     "semantic": (
         UPSTREAMS % "" + "fold: {recall: {semantic: true}}", "wordllama", ["fold.recall.semantic", "pip install 'turnfold[semantic]'"],

@@ -133,6 +133,30 @@ BAD = [
         "upstreams: {u: {provider: vllm, base_url: http://h/v1, timeout: 0s}}",
         '1: upstreams.u.timeout: "0s" is not a duration above 0, such as 30s or 5m',
     ),
+    (
+        "store: {timeout: 50}",
+        "1: store.timeout: 50 is not a duration with its unit, such as 500ms, 30s, 5m or 7d; did you mean 50ms?",
+    ),
+    (
+        "observe: {keep: 7}",
+        "1: observe.keep: 7 is not a duration with its unit, such as 500ms, 30s, 5m or 7d; did you mean 7d?",
+    ),
+    (
+        "server: {host: 127.0.0.1:8787}",
+        '1: server.host: "127.0.0.1:8787" is not an address without scheme and port, such as 127.0.0.1 or 0.0.0.0; did you mean 127.0.0.1?',
+    ),
+    (
+        "admin: {host: 'http://localhost/'}",
+        '1: admin.host: "http://localhost/" is not an address without scheme and port, such as 127.0.0.1 or 0.0.0.0; did you mean localhost?',
+    ),
+    (
+        "server: {host: '[::1]'}",
+        '1: server.host: "[::1]" is not an address without scheme and port, such as 127.0.0.1 or 0.0.0.0; did you mean ::1?',
+    ),
+    (
+        "upstreams: {u: {provider: vllm, base_url: http://h/v1, url: http://h/v1}}",
+        "1: upstreams.u.url: unknown key; did you mean base_url?",
+    ),
     ("server: {host: ''}", '1: server.host: "" is not a name'),
     ("server: 8787", "1: server: 8787 is not a mapping of keys to values"),
     ("server: [a]", "1: server: a list is not a mapping of keys to values"),

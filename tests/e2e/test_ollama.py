@@ -461,7 +461,7 @@ async def test_a_request_goes_to_an_upstream_of_its_model_that_has_the_endpoint(
     async with two_upstreams("vllm", "ollama", models) as (client, first, second):
         for _ in range(3):
             await client.chat("m", HISTORY)
-        with pytest.raises(ollama.ResponseError, match="has provider vllm") as raised:
+        with pytest.raises(ollama.ResponseError, match="needs an upstream with provider ollama") as raised:
             await client.chat("plain", HISTORY)
         assert raised.value.status_code == 404
         assert (len(first.requests), len(second.requests)) == (0, 3)

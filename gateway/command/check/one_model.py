@@ -7,8 +7,15 @@ from typing import Any, Final
 from gateway.config import Settings, load
 from gateway.config.catalogue import load as load_catalogue
 from gateway.config.readers import nearest
-from gateway.config.report import window_of
+from gateway.config.report import weighted, window_of
+from gateway.config.schema import SETTINGS, Setting
+from gateway.config.sections import default_of, owner_of
+from gateway.config.values import Defaults, Fold, SummarySettings
+from gateway.context.cut.policy import Policy
 
+DEFAULTS: Final = Defaults()
+PARTS: Final[Mapping[type | None, str]] = {Fold: "fold", Policy: "policy", SummarySettings: "summary"}
+"""The part of a model's entry that holds the settings of each class."""
 NAMED: Final = 20
 """Entries that are named where none is for a model. Chosen: two lines on a terminal."""
 
@@ -35,30 +42,27 @@ def _named(settings: Settings) -> str:
 
 
 def _rows(settings: Settings, model: str) -> list[tuple[str, str, str]]:
+    """Return name, value and source of each setting; the names are those of the file."""
     route = settings.route(model)
     entries = _entries(settings, model)
     window, origin = window_of(route, settings, load_catalogue())
     if origin == "this file":
         origin = _source(entries, settings, "context_window", "this file")
     rows = [
-        ("name sent", route.name, _source(entries, settings, "name", "as the client names it")),
-        ("upstream", ", ".join(f"{name} x{weight}" for name, weight in route.choices),
-         _source(entries, settings, "upstreams", "default_upstream")),
-        ("context_window", str(window), origin),
-    ]  # fmt: skip
-    for name in ("max_output_tokens", "output_reserve", "tokenizer", "on_overflow", "fallbacks"):
-        rows.append((name, _shown(getattr(route, name)), _source(entries, settings, name, "defaults")))
-    rows += [
-        (f"fold.{name}", _shown(getattr(route, name)), _fold_source(entries, settings, "fold", name))
-        for name in ("mode", "client_modes", "max_retries")
+        ("name", route.name, _source(entries, settings, "name", "as the client names it")),
+        ("upstream", weighted(route.choices), _source(entries, settings, "upstreams", "default_upstream")),
+        ("context_window", "none" if window is None else str(window), origin),
     ]
-    for part in ("policy", "summary"):
-        value = getattr(route, part)
-        rows += [
-            (f"{part if part == 'summary' else 'fold'}.{name}", _shown(getattr(value, name)),
-             _fold_source(entries, settings, part, name))
-            for name in value.__struct_fields__
-        ]  # fmt: skip
+    for name in ("max_output_tokens", "output_reserve", "tokenizer", "on_overflow", "fallbacks"):
+        otherwise = getattr(settings.defaults, name, None) != getattr(DEFAULTS, name, None)
+        source = _source(entries, settings, name, f"defaults.{name}" if otherwise else "default")
+        rows.append((name, _shown(getattr(route, name)), source))
+    own = Fold(route.mode, route.client_modes, route.max_retries, route.policy, route.summary)
+    for setting in (setting for setting in SETTINGS if setting.path.startswith("fold.")):
+        part = PARTS[owner_of(setting)]
+        value = getattr(own if part == "fold" else getattr(own, part), setting.name)
+        shown = _shown(value) if value in (None, "", ()) else setting.kind.write(value)
+        rows.append((setting.path, shown, _fold_source(entries, settings, part, setting, value)))
     return rows
 
 
@@ -78,9 +82,10 @@ def _source(entries: list[str], settings: Settings, attribute: str, otherwise: s
     return next(given, otherwise)
 
 
-def _fold_source(entries: list[str], settings: Settings, part: str, name: str) -> str:
-    given = (f"models.{key}" for key in entries if name in settings.models[key].fold.get(part, {}))
-    return next(given, "fold, or its default")
+def _fold_source(entries: list[str], settings: Settings, part: str, setting: Setting, value: Any) -> str:
+    """Return where a value of ``fold:`` comes from. What is written like the default counts as the default."""
+    given = (f"models.{key}" for key in entries if setting.name in settings.models[key].fold.get(part, {}))
+    return next(given, "default" if value in (default_of(setting), "") else setting.section)
 
 
 def _shown(value: Any) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 from multidict import MultiMapping
 
 from gateway.config.readers import seconds_of_date
+from gateway.observe.printable import printable
 from gateway.serve.incoming.errors import ClientError
 from gateway.state.records.base import MOST_FOUND, Query
 
@@ -48,7 +49,8 @@ def moment(name: str, written: str, now: float) -> float:
     except ValueError:
         seconds = nan
     if isnan(seconds):
-        raise _wrong(name, "is no moment: 15m, 2026-01-31, 2026-01-31T12:00:00Z or seconds since 1970")
+        expected = "15m, 2h or 7d (ago), 2026-01-31, 2026-01-31T12:00:00Z, or seconds since 1970"
+        raise _wrong(name, f'"{printable(written[:40])}" is not a time, such as {expected}')
     return seconds
 
 

@@ -28,7 +28,7 @@ from gateway.serve.endpoints.named_model import aliased_model, find_in_body, mod
 from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.body import decompress, read, read_ahead, reading_size
 from gateway.serve.incoming.errors import ClientError
-from gateway.serve.incoming.paths import CLIENT_SECRETS, LISTS, REALTIME, known, query_for
+from gateway.serve.incoming.paths import CLIENT_SECRETS, LISTS, REALTIME, known, native_providers, query_for
 from gateway.serve.record import Record
 from gateway.serve.request.deployment import (
     is_multipart,
@@ -217,7 +217,11 @@ def _check_endpoint(request: web.BaseRequest, target: Target) -> None:
     """Refuse an endpoint of another kind of server than the upstream. Raises ClientError."""
     path = request.rel_url.raw_path
     if not _is_below_v1(request) and not target.has_native(request.method, path):
-        message = f"Nothing is served at {request.method} {path}: upstreams.{target.name} has provider {target.provider.name}."
+        having = native_providers(request.method, path)
+        message = (
+            f"Nothing is served at {request.method} {path}: upstreams.{target.name} has provider {target.provider.name}. "
+            f"This endpoint needs an upstream with provider {' or '.join(having)}."
+        )
         raise ClientError(404, message, code="not_found")
 
 

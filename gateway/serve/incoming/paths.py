@@ -132,6 +132,11 @@ def is_native(method: str, path: str) -> bool:
     return _NATIVE.fullmatch(f"{method} {path}") is not None
 
 
+def native_providers(method: str, path: str) -> list[str]:
+    """Return the providers whose servers have this endpoint of their own."""
+    return [row.name for row in ROWS if row.native is not None and row.native.fullmatch(f"{method} {path}")]
+
+
 def address_of(path: str) -> Address:
     """Return the address that a path means."""
     path = _UNRESERVED.sub(lambda escape: unquote(escape[0]), path)

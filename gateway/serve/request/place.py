@@ -147,6 +147,13 @@ def window_at(gateway: Gateway, setup: Setup, route: Route, target: Target) -> t
     return setup.settings.default_window, DEFAULT
 
 
+def source_in_words(route: Route, entry: str) -> str:
+    """Return where the window of a place comes from, for a person: the path in the file, the upstream, the catalogue, or the default."""
+    if route.window is not None:
+        return f"models.{entry}"
+    return {LISTED: "the upstream", DEFAULT: "the default"}.get(entry, f"the catalogue: {entry}")
+
+
 def has_guessed_family(place: Place) -> bool:
     """Return whether the family is only guessed from the model's name: an operator of llama.cpp may call any model ``gpt-4o``.
 

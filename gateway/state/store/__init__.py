@@ -69,9 +69,7 @@ def _redis(url: str) -> Store:
     try:
         from gateway.state.store.redis import RedisStore  # noqa: PLC0415 - optional: imported when it is used
     except ImportError as error:
-        raise ValueError(
-            "store.url: Redis needs the package redis: pip install 'redis[hiredis]' (the extra turnfold[redis])"
-        ) from error
+        raise ValueError("store.url: Redis needs the package redis: pip install 'turnfold[redis]'") from error
     return RedisStore(url)
 
 
@@ -93,6 +91,6 @@ def _encrypted(keys: str) -> Sealing:
         from gateway.state.store.encryption import encrypted  # noqa: PLC0415 - optional: imported when it is used
     except ImportError as error:
         raise ValueError(
-            "store.encryption_key: encryption needs the package cryptography: pip install cryptography (the extra turnfold[encryption])"
+            "store.encryption_key: encryption needs the package cryptography: pip install 'turnfold[encryption]'"
         ) from error
     return encrypted(keys)
