@@ -58,6 +58,10 @@ def run(path: Path, config: Path | None, window: int | None, upstream: str | Non
             by_option = config is None and window is not None
             decision["window_from"] = "--window" if by_option else source_in_words(route, decision["window_from"])
         _show(Console(), decision, lines)
+        if request.refers_elsewhere:
+            click.echo(
+                "  Text that only the server has (an earlier response, a stored prompt, a search) is not counted."
+            )
     return 0
 
 

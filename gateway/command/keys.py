@@ -14,7 +14,7 @@ from typing import Any, Final
 import click
 import yaml
 
-from gateway.config import ClientKey, Settings, SettingsError, key_file, load, parse
+from gateway.config import ClientKey, Settings, SettingsError, WrongValue, checked_network, key_file, load, parse
 from gateway.config.kinds import write_moment
 from gateway.config.loading import with_key_file
 from gateway.config.readers import MEASURE, SECONDS, seconds_of_date
@@ -97,6 +97,11 @@ def _limit(number: int | None) -> str:
 def _entry(key: str, options: Mapping[str, Any]) -> dict[str, Any]:
     entry: dict[str, Any] = {"hash": f"sha256:{sha256(key.encode()).hexdigest()}"}
     entry |= {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
+    for address in entry.get("addresses", ()):
+        try:
+            checked_network(address)
+        except WrongValue as wrong:
+            raise CannotWrite(f'--address: "{address}" is not {wrong}') from None
     if "expires" in entry:
         entry["expires"] = _moment(entry["expires"])
     return entry

@@ -13,7 +13,7 @@
 from gateway.config.document import WrongValue
 from gateway.config.exposure import address_of, dangers, is_loopback
 from gateway.config.loading import Copy, SettingsError, copy_of, key_file, load, load_copy, losses, parse, parts_to_keep
-from gateway.config.locations import checked_url
+from gateway.config.locations import checked_network, checked_url
 from gateway.config.names import is_pattern
 from gateway.config.settings import Route, Settings
 from gateway.config.values import (
@@ -50,6 +50,7 @@ __all__ = [
     "Upstream",
     "WrongValue",
     "address_of",
+    "checked_network",
     "checked_url",
     "copy_of",
     "dangers",

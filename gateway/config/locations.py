@@ -133,7 +133,12 @@ def _is_address(text: str) -> bool:
 
 def network(node: Node) -> Network:
     """Read an address or a network; ``unix`` is the Unix socket."""
-    found = node.text().strip()
+    return checked_network(node.text())
+
+
+def checked_network(written: str) -> Network:
+    """Return an address or a network; raise `WrongValue` for another text."""
+    found = written.strip()
     if found.lower() == UNIX:
         return "unix"
     try:

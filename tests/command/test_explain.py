@@ -1,4 +1,4 @@
-"""`turnfold explain`: the source of the window is named as a reader finds it."""
+"""`turnfold explain`: the source of the window is named as a reader finds it, and text that is not in the request is told."""
 
 import orjson
 import pytest
@@ -30,3 +30,15 @@ def test_the_source_of_the_window_is_named(tmp_path, monkeypatch, options, model
 
     assert done.exit_code == 0, done.output
     assert f"(from {source})" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(("more", "told"), [({}, False), ({"previous_response_id": "resp_1"}, True)])
+def test_text_that_only_the_server_has_is_told(tmp_path, monkeypatch, more, told):
+    monkeypatch.chdir(tmp_path)
+    body = {"model": "gpt-4o", "input": "hi", **more}
+    (tmp_path / "request.json").write_bytes(orjson.dumps(body))
+
+    done = CliRunner().invoke(main, ["explain", "request.json"])
+
+    assert done.exit_code == 0, done.output
+    assert ("an earlier response" in done.output) is told

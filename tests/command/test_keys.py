@@ -77,7 +77,7 @@ REFUSED = [
     (["add", "new", "--expires", "9999-12-31T23:59:59-14:00"], "is not a date"),
     (["add", "new", "--expires", "0d"], "is past: the key would be refused from the start"),
     (["add", "new", "--expires", "2020-01-31"], '"2020-01-31" is past: the key would be refused from the start'),
-    (["add", "new", "--address", "10.0.0.0/99"], "/k.yaml:8: keys.new.addresses.0: "),
+    (["add", "new", "--address", "10.0.0.0/99"], '--address: "10.0.0.0/99" is not an address or a network'),
     (["remove", "nobody"], "has no key in this file; it has: taken"),
 ]
 
@@ -113,6 +113,15 @@ def test_a_broken_keys_file_is_not_written_over(run, tmp_path):
 def test_a_keys_file_that_is_no_text_is_told_in_words(run, tmp_path):
     (tmp_path / "k.yaml").write_bytes(b"keys: \xff")
     assert "k.yaml: server.keys_file is not UTF-8 text (byte 6)" in run("list").stderr
+
+
+@pytest.mark.parametrize("only_print", [(), ("--print",)])
+def test_a_network_that_is_none_is_named_by_its_option(run, tmp_path, only_print):
+    done = run("add", "alice", "--address", "10.0.0.1/8", *only_print)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.startswith('--address: "10.0.0.1/8" is not an address or a network')
+    assert "did you mean 10.0.0.0/8?" in done.stderr
+    assert not (tmp_path / "k.yaml").exists()
 
 
 def test_a_printed_entry_is_one_that_the_configuration_takes(run, tmp_path):
