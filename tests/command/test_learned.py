@@ -99,6 +99,14 @@ async def test_log_lines_stand_beside_the_result_and_not_in_it(tmp_path: Path, c
     assert "[error" not in out and "[info" not in out and "store_" not in out
 
 
+async def test_an_upstream_that_cannot_be_asked_is_told_in_words(tmp_path: Path) -> None:
+    (tmp_path / "t.yaml").write_text(
+        "upstreams: {v: {provider: vllm, base_url: 'http://127.0.0.1:1/v1'}}\nstore: {url: 'memory://'}\n"
+    )
+    shown = await turnfold("models", "--config", str(tmp_path / "t.yaml"))
+    assert "could not be reached: the connection was refused" in shown
+
+
 @pytest.mark.parametrize("key_hash", ["", "*", "sk-a-key-and-no-hash"])
 def test_what_is_no_hash_of_a_key_forgets_nothing(tmp_path: Path, key_hash: str) -> None:
     """A pattern would match the callers of others in Redis, and a key would be written into the store."""
