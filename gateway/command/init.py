@@ -11,7 +11,7 @@ import click
 import orjson
 from msgspec.structs import replace
 
-from gateway.command.check.upstreams import WITHOUT_LIST, NoAnswer, fetch
+from gateway.command.check.upstreams import RIGHT_URL, WITHOUT_LIST, NoAnswer, fetch, in_place_of_list
 from gateway.config import Settings, SettingsError, Upstream, WrongValue, checked_url, parse
 from gateway.config.catalogue import load as load_catalogue
 from gateway.config.generated import COMMENT_COLUMN
@@ -59,6 +59,8 @@ def init(url: str, file: Path, provider: str, key_env: str, *, force: bool) -> i
     except OSError as error:
         return _failed((f"{file} cannot be written ({error.strerror or error})",))
     click.echo(f"{file}: written, for a server with {many(count, 'model')}.")
+    if not count:
+        click.echo(f"Note: the server lists no models. {RIGHT_URL}. If it is right, write their windows under models.")
     click.echo(f"Next: `turnfold check {file}`, then `turnfold serve --config {file}`.")
     return 0
 
@@ -130,9 +132,7 @@ def _entries(upstream: Upstream, key_env: str, status: int, body: bytes) -> list
         raise CannotInit(f"{upstream.base_url} {refusal if key_env else advice} (status {status})")
     entries = read_named_entries(body) if status == 200 else None
     if entries is None:
-        raise CannotInit(
-            f"{upstream.base_url} has no list of models at /models (status {status}); is the base URL right?"
-        )
+        raise CannotInit(f"{upstream.base_url} {in_place_of_list(status, body)}")
     return entries
 
 

@@ -97,7 +97,7 @@ async def test_check_calls_every_upstream(tmp_path):
 ANSWERS = [
     (401, "k-configured", 1, "does not accept the configured key"),
     (401, "", 0, "asks for a key"),
-    (404, "", 0, "lists no models"),
+    (404, "", 0, "lists no models (status 404). Is its base URL right?"),
     (500, "", 1, "with status 500"),
 ]
 
@@ -115,6 +115,19 @@ async def test_what_an_upstream_answers_is_told(tmp_path, status, key, code, say
     assert done.exit_code == code
     assert says in done.output
     assert "k-configured" not in done.output
+
+
+async def test_an_answer_that_breaks_off_is_told_in_words(tmp_path):
+    async def serve(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        done = await live(tmp_path, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+    assert done.exit_code == 1
+    assert "upstreams.u: does not answer: it broke off in the middle of its answer" in done.output
 
 
 async def test_an_upstream_that_is_not_there_is_told(tmp_path):
@@ -255,10 +268,7 @@ async def test_an_answer_that_is_no_list_of_models_is_told(tmp_path, body, kind)
     async with StandIn(model_list=Raw(chunks=(body,), headers={"content-type": "text/html"})) as standin:
         done = await live(tmp_path, standin.base_url)
     assert done.exit_code == 1
-    assert (
-        f"upstreams.u: answers GET /models with {kind}; does its base_url lead to an API, and end in /v1?"
-        in done.output
-    )
+    assert f"upstreams.u: answers GET /models with {kind}. Is its base URL right? It often ends in /v1" in done.output
 
 
 def database(file, kind):

@@ -143,8 +143,9 @@ async def test_a_server_that_is_not_there_or_no_server_of_models_gets_no_file(tm
     assert (status, "Traceback" in said) == (1, False), said
     async with StandIn(model_list=fakes.verbatim(200, "<html>")) as standin:
         status, said = await turnfold(tmp_path, "init", "--upstream", standin.base_url)
-        assert (status, "is the base URL right?" in said) == (1, True)
+        assert (status, "with a web page. Is its base URL right?" in said) == (1, True)
     assert list(tmp_path.iterdir()) == []
     async with StandIn(model_list=fakes.verbatim(404, "{}")) as standin:
-        assert (await turnfold(tmp_path, "init", "--upstream", standin.base_url))[0] == 0
+        status, said = await turnfold(tmp_path, "init", "--upstream", standin.base_url)
+        assert (status, "Note: the server lists no models. Is its base URL right?" in said) == (0, True)
     assert load(tmp_path / "turnfold.yaml", {}).models == {}

@@ -13,13 +13,16 @@ from multidict import CIMultiDict
 from gateway.config import Upstream, load
 from gateway.config.report import many
 from gateway.upstream.client import Client, UpstreamCall, UpstreamUnreachable, target
-from gateway.upstream.response import Disconnected, read_body
+from gateway.upstream.response import AskFailed, Disconnected, read_body
 from providers.model_list import LONGEST_LIST_BYTES, read_named_entries
 
 PATIENCE_S: Final = 10.0
 """Seconds. Clients do not wait longer for a list of models."""
 WITHOUT_LIST: Final = frozenset({404, 405, 501})
 """Statuses of working servers that have no list of models."""
+
+
+RIGHT_URL: Final = "Is its base URL right? It often ends in /v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +61,12 @@ async def fetch(client: Client, upstream: Upstream, path: str = "/models") -> tu
                 return response.status, await read_body(response, LONGEST_LIST_BYTES)
     except UpstreamUnreachable as error:
         raise NoAnswer(error.reason) from error
+    except TimeoutError as error:
+        raise NoAnswer(f"does not answer within {PATIENCE_S:g} s") from error
+    except AskFailed as error:
+        raise NoAnswer(f"does not answer: {error.reason}") from error
     except OSError as error:
-        raise NoAnswer(f"does not answer ({type(error).__name__})") from error
+        raise NoAnswer(f"does not answer ({error.strerror or type(error).__name__})") from error
 
 
 async def ask_one(client: Client, upstream: Upstream) -> LiveCheck:
@@ -88,14 +95,16 @@ def _judge(upstream: Upstream, status: int, body: bytes) -> LiveCheck:
             True, f"upstreams.{upstream.name}: is there, and asks for a key (status {status}), which clients bring"
         )
     if status in WITHOUT_LIST:
-        return LiveCheck(True, f"upstreams.{upstream.name}: is there, and lists no models (status {status})")
-    if status != 200:
-        return LiveCheck(False, f"upstreams.{upstream.name}: answers GET /models with status {status}")
-    entries = read_named_entries(body)
-    if entries is None:
-        kind = "a web page" if body.lstrip().startswith(b"<") else "something else than a list of models"
         return LiveCheck(
-            False,
-            f"upstreams.{upstream.name}: answers GET /models with {kind}; does its base_url lead to an API, and end in /v1?",
+            True, f"upstreams.{upstream.name}: is there, and lists no models (status {status}). {RIGHT_URL}"
         )
+    entries = read_named_entries(body) if status == 200 else None
+    if entries is None:
+        return LiveCheck(False, f"upstreams.{upstream.name}: {in_place_of_list(status, body)}")
     return LiveCheck(True, f"upstreams.{upstream.name}: is there, with {many(len(entries), 'model')}")
+
+
+def in_place_of_list(status: int, body: bytes) -> str:
+    """Return what an upstream answered in place of its list of models, and what to look at."""
+    page = "a web page" if body.lstrip().startswith(b"<") else "something else than a list of models"
+    return f"answers GET /models with {page if status == 200 else f'status {status}'}. {RIGHT_URL}"

@@ -10,7 +10,7 @@ from multidict import CIMultiDict
 from gateway.context.life import identity
 from gateway.serve.gateway import Gateway
 from gateway.upstream.client import Target, UpstreamCall, UpstreamUnreachable
-from gateway.upstream.response import read_body
+from gateway.upstream.response import AskFailed, read_body
 from providers.model_list import LONGEST_LIST_BYTES
 from providers.openai import join
 from providers.origins import read_origins
@@ -64,7 +64,7 @@ async def _read_list(gateway: Gateway, target: Target, headers: CIMultiDict[str]
     except UpstreamUnreachable as error:
         lists.note_failure(target.name, error.reason)
     except OSError as error:
-        lists.note_failure(target.name, type(error).__name__)
+        lists.note_failure(target.name, error.reason if isinstance(error, AskFailed) else type(error).__name__)
 
 
 async def _get(gateway: Gateway, target: Target, path: str, headers: CIMultiDict[str]) -> tuple[int, bytes]:
