@@ -107,7 +107,7 @@ def _result_of(pool: LinePool, position: int) -> int:
     line, message = pool.lines[position], pool.message_of[position]
     result = message + 1 + line.group - FIRST_CALL
     reading = pool.readings.get(result)
-    return result if reading and reading.tool and line.text.startswith(reading.tool) else message
+    return result if reading and reading.tool and line.text.startswith(tool_in(reading.tool)) else message
 
 
 def _end_of_call(pool: LinePool, result: int) -> str:

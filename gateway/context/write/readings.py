@@ -1,17 +1,17 @@
 """Messages read for a fold: each with its role, its lines and, if it is a tool result, its call."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Final
 
 from gateway.context.choose import lookup
 from gateway.context.cut.source import Source
 from gateway.context.read import lines
-from gateway.context.read.line import Line, MessageLines, tool_in
+from gateway.context.read.line import Line, MessageLines
 from gateway.context.read.view import calls_of
 from gateway.context.weigh import speakers
 from gateway.wire.memory import Memory
-from gateway.wire.message import RESULT_ROLES, Message, call_name, text_of
+from gateway.wire.message import RESULT_ROLES, Message, text_of
 
 FULLY_READ_CHARACTERS: Final = 120_000
 """Characters at the end of a folded part that are read in full. Older messages are only skimmed."""
@@ -20,8 +20,8 @@ USER_READ_CHARACTERS: Final = 1_000_000
 """Characters at the end of a folded part in which the user's words are read in full. Chosen: reading them takes 3 s for
 the worst text and 1 s for prose; a window of a million tokens has four times as many."""
 
-LONGEST_SHOWN_CALL: Final = 72
-"""Characters. A longer call is shown before its result by its tool's name only."""
+LONGEST_SHOWN_CALL: Final = 100
+"""Characters. Of a longer call only the beginning is shown before its result. Chosen: a path with its folders has 50."""
 
 ShownCalls = dict[int, dict[str | None, str]]
 """How the calls of messages are shown before their results: by the message's index, and the call's id."""
@@ -96,17 +96,18 @@ def _shown_calls(message: Message, memory: Memory) -> dict[str | None, str]:
     # A message's calls are its last lines.
     pairs = zip(calls, read[len(read) - len(calls) :], strict=False)
     shown_calls = [
-        (call.get("id"), line.text if len(line.text) <= LONGEST_SHOWN_CALL else _tool_of(call, line))
+        (call.get("id"), line.text if len(line.text) <= LONGEST_SHOWN_CALL else _beginning_of(line.text))
         for call, line in pairs
     ]
     # Of calls with the same id, the first one is shown.
     return {call_id: text for call_id, text in reversed(shown_calls) if call_id is None or isinstance(call_id, str)}
 
 
-def _tool_of(call: Mapping[str, Any], line: Line) -> str:
-    """Return the tool of a call; of a call that runs code, the first tool that the code calls."""
-    name = call_name(call)
-    return name if line.text.startswith(f"{name}(") else tool_in(line.text)
+def _beginning_of(call: str) -> str:
+    """Return the beginning of the line of a long call, to the end of an argument or else of a word, with a mark."""
+    beginning = call[:LONGEST_SHOWN_CALL]
+    end = max(beginning.rfind(", ") + 1, beginning.rfind(" ", 0, LONGEST_SHOWN_CALL * 2 // 3))
+    return f"{beginning[:end] if end > 0 else beginning} …)"
 
 
 def readings_of_notes(text: str, memory: Memory) -> Iterator[MessageLines]:
