@@ -77,7 +77,7 @@ def _without_repeated_calls(pool: LinePool, positions: Sequence[int], messages: 
 
 def _calls_without_common_arguments(pool: LinePool, positions: Sequence[int]) -> Mapping[int, str]:
     """Return how calls are shown, by the position of the call or of a line of its result, where that is not as they were read: an argument
-    that nearly all calls of a tool have is shown in the first one."""
+    that most calls of a tool have is shown in the first one."""
     calls: dict[int, str] = {}
     if not pool.common_arguments:
         return calls

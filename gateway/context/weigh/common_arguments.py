@@ -1,4 +1,4 @@
-"""Arguments that have one value in nearly every call of a tool, such as a time limit that a program always sets."""
+"""Arguments that have one value in most calls of a tool, such as a time limit that a program always sets."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _FIRST_COMMA: Final = re.compile(r"\A([^(]*+\(), ")
 
 
 def common_arguments_of(pool: FoldedLines) -> Mapping[str, frozenset[str]]:
-    """Return for each tool the arguments that nearly all of its calls have.
+    """Return for each tool the arguments that most of its calls have.
 
     Such an argument is in one of the first calls, so only these are read. In the others it is only looked for.
     """

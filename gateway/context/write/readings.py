@@ -7,7 +7,7 @@ from typing import Final
 from gateway.context.choose import lookup
 from gateway.context.cut.source import Source
 from gateway.context.read import lines
-from gateway.context.read.line import Line, MessageLines
+from gateway.context.read.line import RECORD, Line, MessageLines, tool_in
 from gateway.context.read.view import calls_of
 from gateway.context.weigh import speakers
 from gateway.wire.memory import Memory
@@ -20,8 +20,11 @@ USER_READ_CHARACTERS: Final = 1_000_000
 """Characters at the end of a folded part in which the user's words are read in full. Chosen: reading them takes 3 s for
 the worst text and 1 s for prose; a window of a million tokens has four times as many."""
 
-LONGEST_SHOWN_CALL: Final = 100
-"""Characters. Of a longer call only the beginning is shown before its result. Chosen: a path with its folders has 50."""
+LONGEST_SHOWN_CALL: Final = 72
+"""Characters. Of a longer call only the beginning is shown before its result: a path, or the beginning of a command."""
+
+CUT: Final = " …)"
+"""The end of a call of which only the beginning is shown."""
 
 ShownCalls = dict[int, dict[str | None, str]]
 """How the calls of messages are shown before their results: by the message's index, and the call's id."""
@@ -63,9 +66,11 @@ def reading_of(
     """Return a message of a conversation with its lines; ``read`` reads it in full or skims it. The calls of a caller are added to
     ``shown``: one message may have thousands."""
     message = source.messages[index]
-    call = _call_of(source, index, shown)
+    call, found = _call_of(source, index, shown), read(message, source.memory)
+    if found and found[0].kind is RECORD and call.endswith(CUT):
+        call = tool_in(call)  # the keys of records say what they are
     role, name = str(message.get("role")), _speaker_name(message)
-    return MessageLines(index, role, read(message, source.memory), call, name)
+    return MessageLines(index, role, found, call, name)
 
 
 def _speaker_name(message: Message) -> str:
@@ -107,7 +112,7 @@ def _beginning_of(call: str) -> str:
     """Return the beginning of the line of a long call, to the end of an argument or else of a word, with a mark."""
     beginning = call[:LONGEST_SHOWN_CALL]
     end = max(beginning.rfind(", ") + 1, beginning.rfind(" ", 0, LONGEST_SHOWN_CALL * 2 // 3))
-    return f"{beginning[:end] if end > 0 else beginning} …)"
+    return f"{beginning[:end] if end > 0 else beginning}{CUT}"
 
 
 def readings_of_notes(text: str, memory: Memory) -> Iterator[MessageLines]:
