@@ -111,7 +111,7 @@ def _shown_calls(message: Message, memory: Memory) -> dict[str | None, str]:
 def _beginning_of(call: str) -> str:
     """Return the beginning of the line of a long call, to the end of an argument or else of a word, with a mark."""
     beginning = call[:LONGEST_SHOWN_CALL]
-    end = max(beginning.rfind(", ") + 1, beginning.rfind(" ", 0, LONGEST_SHOWN_CALL * 2 // 3))
+    end = max(beginning.rfind(", ") + 1, beginning.rfind(" ", 0, LONGEST_SHOWN_CALL // 2))
     return f"{beginning[:end] if end > 0 else beginning}{CUT}"
 
 
