@@ -120,8 +120,8 @@ MOST_USED_OF_ENVELOPE: Final = 0.1
 too, but it is used."""
 CALLS_OF_COMMON_ARGUMENT: Final = 4
 """Calls of a tool that have the same value of an argument, at least, before it is shown only once. Chosen: three may be alike by chance."""
-COMMON_ARGUMENT_SHARE: Final = 0.9
-"""Share of the tool's calls that have it, at least. Chosen: a call without it is then the exception, and its row looks no different."""
+COMMON_ARGUMENT_SHARE: Final = 0.5
+"""Share of the tool's calls that have it, at least. In a session of Codex three of five calls have its limits; the others are edits."""
 ERROR_LINE: Final = 1.0
 """Worth that is added to a line that reports an error."""
 BINDING_LINE: Final = 1.6

@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from gateway.standin import Raw, StandIn, responses
+from gateway.standin import Completion, Raw, StandIn, responses
 from gateway.standin.completion import error
 from gateway.wire.compaction import SEAL
 from providers.sse import Events
@@ -93,6 +93,33 @@ async def test_a_trigger_that_the_upstream_does_not_know_is_answered_by_us(gatew
 
     assert answer.status == 200
     assert [item["type"] for item in answer.json["output"]] == ["compaction"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_trigger_that_the_upstream_passes_over_is_answered_by_us(stream, gateway):
+    """Codex ends its session at an answer without a compaction item."""
+    async with without("compact") as standin:
+        running = await gateway(standin, CONFIG)
+        standin.script.append(Completion('I see no "type": "compaction" here.'))
+        body = RESPONSES.body(20, stream=stream)
+        body["input"].append({"type": "compaction_trigger"})
+        answer = await running.ask("POST", "/responses", orjson.dumps(body), JSON)
+
+    assert (answer.status, len(standin.requests)) == (200, 1)
+    assert answer.body.count(b'"type":"compaction"') == (3 if stream else 1)
+    assert b"I see no" not in answer.body
+
+
+async def test_a_compaction_of_the_upstream_after_a_trigger_is_forwarded(gateway):
+    item = b'{"output":[{"type": "compaction","id":"cmp_1","encrypted_content":"c2VhbGVk"}]}'
+    async with without("compact") as standin:
+        running = await gateway(standin, CONFIG)
+        standin.script.append(Raw(200, (item[:30], item[30:]), JSON))
+        body = RESPONSES.body(20)
+        body["input"].append({"type": "compaction_trigger"})
+        answer = await running.ask("POST", "/responses", orjson.dumps(body), JSON)
+
+    assert answer.body == item
 
 
 async def test_a_refused_trigger_whose_answer_breaks_off_is_a_fault_of_the_upstream(gateway):

@@ -111,7 +111,7 @@ async def test_a_socket_the_upstream_refuses_is_an_error_in_json_with_its_status
 
 
 @pytest.mark.parametrize(
-    ("said", "passed_on"), [(404, 426), (405, 426), (501, 426), (400, 400), (401, 401), (503, 503)]
+    ("said", "passed_on"), [(404, 426), (405, 426), (501, 426), (200, 426), (400, 400), (401, 401), (503, 503)]
 )
 async def test_a_client_of_responses_learns_at_once_that_the_upstream_has_only_http(
     aiohttp_server: Any, said: int, passed_on: int

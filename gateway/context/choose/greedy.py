@@ -343,7 +343,7 @@ def _candidates(pool: LinePool, for_quotes: Collection[int] | None) -> dict[int,
             message: [position for position in positions if position not in outdated]
             for message, positions in pool.positions.items()
         }
-    replaced = pool.replaced
+    replaced = pool.replaced | pool.headers
     return {
         message: [position for position in positions if position in for_quotes and position not in replaced]
         for message, positions in pool.positions.items()

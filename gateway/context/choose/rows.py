@@ -77,7 +77,7 @@ def _without_repeated_calls(pool: LinePool, positions: Sequence[int], messages: 
 
 def _calls_without_common_arguments(pool: LinePool, positions: Sequence[int]) -> Mapping[int, str]:
     """Return how calls are shown, by the position of the call or of a line of its result, where that is not as they were read: an argument
-    that nearly all calls of a tool have is shown in the first one."""
+    that most calls of a tool have is shown in the first one."""
     calls: dict[int, str] = {}
     if not pool.common_arguments:
         return calls
@@ -107,7 +107,7 @@ def _result_of(pool: LinePool, position: int) -> int:
     line, message = pool.lines[position], pool.message_of[position]
     result = message + 1 + line.group - FIRST_CALL
     reading = pool.readings.get(result)
-    return result if reading and reading.tool and line.text.startswith(reading.tool) else message
+    return result if reading and reading.tool and line.text.startswith(tool_in(reading.tool)) else message
 
 
 def _end_of_call(pool: LinePool, result: int) -> str:

@@ -8,17 +8,22 @@ from typing import Final
 from gateway.context.read.code_calls import CodeCall, code_calls_in
 from gateway.context.read.line import CALL, MOST_LINE_CHARACTERS, Line, make_line
 from gateway.context.read.records import DEEPEST, explains_itself, parsed
-from gateway.context.read.words import IDENT, SYMBOL, Shape, Word, Words
+from gateway.context.read.words import IDENT, SYMBOL, Shape, Word, Words, is_file
 
 MOST_ARGUMENT_CHARACTERS: Final = 80
 """The most characters of an argument in one row whose words may name something by themselves: the only word of the argument (a path, an
 order's number), and the paths of a command. Longer arguments are texts and pieces of code."""
+MOST_FIRST_ROWS: Final = 3
+"""The first rows of an argument of several rows whose paths may name something. Chosen: `apply_patch <<'EOF'`, `*** Begin Patch`, and the path."""
 MOST_CALL_CHARACTERS: Final = 260
 """The most characters of a call's arguments that are shown. Of more, the longest arguments are cut to one common length."""
 LEAST_CUT_CHARACTERS: Final = 30
 """The least characters that are left of an argument. Chosen: a path or the beginning of a row still says what it is."""
 
 _SPACES: Final = re.compile(r"\s+")
+_INDENTATION: Final = re.compile(r"\n[ \t]+")
+_GAP: Final = "…"
+"""The mark for what is left out of an argument."""
 
 
 def call_line(name: str, arguments: str, group: int, words: Words) -> Line:
@@ -34,7 +39,8 @@ def call_line(name: str, arguments: str, group: int, words: Words) -> Line:
     if len(written) > MOST_LINE_CHARACTERS:
         # What is not shown is no known fact: a result that has it may be the only place.
         written = facts = _cut(written, MOST_LINE_CHARACTERS)
-    return make_line(f"{name}({written})", CALL, words(facts), group, arguments=_naming_words(value, words))
+    naming = _naming_words(arguments if value is None else value, words)
+    return make_line(f"{name}({written})", CALL, words(facts), group, arguments=naming)
 
 
 def _only_text(arguments: str, value: object) -> str:
@@ -81,9 +87,27 @@ def _is_deep(arguments: str, value: object) -> bool:
 
 def _with_long_ones_cut(arguments: Mapping[str, object]) -> dict[str, object]:
     """Return arguments of which the longest are cut to one common length, so that short ones stay whole."""
-    texts = {key: _flat_text(value) for key, value in arguments.items()}
+    texts = _without_common_rows({key: _INDENTATION.sub("\n", _flat_text(value)) for key, value in arguments.items()})
     most = _common_length(list(map(len, texts.values())))
-    return {key: _cut(text, most) if len(text) > most else arguments[key] for key, text in texts.items()}
+    return {
+        key: _cut(text, most) if len(text) > most else text if isinstance(arguments[key], str) else arguments[key]
+        for key, text in texts.items()
+    }
+
+
+def _without_common_rows(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return arguments without the rows at the beginning and at the end that are the same in two of them: what an edit replaces, and by what,
+    differs between."""
+    rows = {key: text.rstrip("\n").split("\n") for key, text in texts.items() if "\n" in text}
+    if len(rows) != 2:  # what is replaced, and by what
+        return dict(texts)
+    old, new = rows.values()
+    most = min(len(old), len(new)) - 1  # one row of each stays, to say where
+    before = next((at for at in range(most) if old[at] != new[at]), most)
+    after = next((at for at in range(most - before) if old[-1 - at] != new[-1 - at]), most - before)
+    head, tail = [_GAP] if before else [], [_GAP] if after else []
+    shown = {key: "\n".join([*head, *each[before : len(each) - after], *tail]) for key, each in rows.items()}
+    return {**texts, **shown}
 
 
 def _common_length(lengths: Sequence[int]) -> int:
@@ -103,7 +127,7 @@ def _cut(text: str, characters: int) -> str:
     head_end = _SPACES.search(head[::-1])
     tail_start = _SPACES.search(tail)
     head = head[: -head_end.end()] if head_end else head
-    return f"{head} … {tail[tail_start.end() :] if tail_start else tail}"
+    return f"{head} {_GAP} {tail[tail_start.end() :] if tail_start else tail}"
 
 
 def _naming_words(arguments: object, words: Words) -> tuple[Word, ...]:
@@ -112,6 +136,8 @@ def _naming_words(arguments: object, words: Words) -> tuple[Word, ...]:
     for text in _short_values(arguments):
         found = words(text)
         named.update([(word.key, word) for word in found if len(found) == 1 or _is_path(word)])
+    for row in _first_rows(arguments):
+        named.update([(word.key, word) for word in words(row) if "/" in word or is_file(word.key)])
     return tuple(named.values())
 
 
@@ -130,6 +156,14 @@ def _short_values(value: object) -> Iterator[str]:
     texts = list(_values(value))
     if sum(map(len, texts)) <= MOST_ARGUMENT_CHARACTERS and not any(["\n" in text for text in texts]):
         yield from texts
+
+
+def _first_rows(arguments: object) -> Iterator[str]:
+    """Yield the first rows of each argument of several rows: a patch, or a command that writes a file, has its path there."""
+    for text in _values(arguments):
+        if "\n" in text:
+            rows = text[: MOST_FIRST_ROWS * MOST_ARGUMENT_CHARACTERS].split("\n", MOST_FIRST_ROWS)
+            yield from [row for row in rows[:MOST_FIRST_ROWS] if len(row) <= MOST_ARGUMENT_CHARACTERS]
 
 
 def _arguments_text(value: Mapping[str, object], words: Words) -> str:

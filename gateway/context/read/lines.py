@@ -205,10 +205,14 @@ def _key_of_output(value: Mapping[str, object], characters: int) -> str:
 
 
 _DIGITS: Final = re.compile(r"\d+")
+_TERMINAL: Final = re.compile(r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|\][^\x07\x1b\n]*+(?:\x07|\x1b\\)|[@-Z\\^_])")
+"""What tells a terminal how to show a text: colours, positions, links (ECMA-48). It says nothing, and splits words."""
 
 
 def _output_lines(text: str, words: Words, groups_before: int = 0) -> Iterator[Line]:
     """Return rows of output: logs, code, tables, diffs. Rows of one shape share their worth."""
+    if "\x1b" in text:
+        text = _TERMINAL.sub("", text)
     rows = [row for row in _rows(text.split("\n")) if row.strip()]
     if len(rows) > MOST_LINES:
         head = MOST_LINES * 2 // 3

@@ -106,8 +106,8 @@ def of_user(text: str) -> Iterator[str]:
 _BULLET: Final = re.compile(r"\A[-*•#>]+\s+")
 """The mark of a list's item. Numbers are kept, because people refer to *the second one*."""
 _BULLETS: Final = frozenset("-*•#>")
-_BOLD: Final = re.compile(r"(?<![A-Za-z0-9_])\*\*(?=\S)(.+?)(?<=\S)\*\*(?![A-Za-z0-9_])")
-"""Words in bold. ``2**3`` and ``**options`` are not bold, and underscores belong to names such as ``__init__``."""
+_BOLD: Final = re.compile(r"(?<![A-Za-z0-9_*`])\*\*(?=[^\s*])(.+?)(?<=[^\s*])\*\*(?![A-Za-z0-9_*])")
+"""Words in bold. ``2**3``, ``**options`` and ``***`` are not bold, and underscores belong to names such as ``__init__``."""
 
 
 def of_answer(text: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Arguments that have one value in nearly every call of a tool, such as a time limit that a program always sets."""
+"""Arguments that have one value in most calls of a tool, such as a time limit that a program always sets."""
 
 import re
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ from gateway.context.weigh.folded_lines import FoldedLines
 ARGUMENT: Final = re.compile(r"(?:(?<=\()|, )(\w++=[^\s,()]++)(?=[,)])")
 """An argument of one word in the line of a call, with its key, and with the comma before it unless it is the first one."""
 
-_FIRST_COMMA: Final = re.compile(r"(?<=\w\(), ")
+_FIRST_COMMA: Final = re.compile(r"\A([^(]*+\(), ")
 
 
 def common_arguments_of(pool: FoldedLines) -> Mapping[str, frozenset[str]]:
-    """Return for each tool the arguments that nearly all of its calls have.
+    """Return for each tool the arguments that most of its calls have.
 
     Such an argument is in one of the first calls, so only these are read. In the others it is only looked for.
     """
@@ -43,4 +43,4 @@ def _has(call: str, argument: str) -> bool:
 def without_arguments(call: str, arguments: frozenset[str]) -> str:
     """Return the line of a call without these arguments."""
     left = ARGUMENT.sub(lambda found: "" if found[1] in arguments else found[0], call)
-    return _FIRST_COMMA.sub("", left)
+    return _FIRST_COMMA.sub(r"\1", left)

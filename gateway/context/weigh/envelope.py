@@ -96,17 +96,25 @@ def _header_rows(pool: FoldedLines) -> dict[_Form, list[int]]:
 def _header_of(reading: MessageLines) -> list[_Form]:
     """Return the forms of the first rows of a result, to the one that opens the output behind it; none without such a row. Most results have none, so
     no form is made of their rows."""
+    if len(reading.lines) == 1 and reading.tool and reading.lines[0].kind is OUTPUT:
+        return [(tool_in(reading.tool), _without_words_of_call(reading.lines[0].text, reading.tool))]
     if not reading.tool or not any([line.text.endswith(_OPENS) for line in reading.lines[:MOST_HEADER_ROWS]]):
         return []
     forms: list[_Form] = []
     tool = tool_in(reading.tool)
-    for line in reading.lines[: min(MOST_HEADER_ROWS, len(reading.lines) - 1)]:
+    for line in reading.lines[:MOST_HEADER_ROWS]:
         if line.kind is not OUTPUT:
             return []
         forms.append((tool, _NUMBER.sub("#", line.text)))
         if line.text.endswith(_OPENS) and "#" not in forms[-1][1]:
             return forms
     return []
+
+
+def _without_words_of_call(row: str, call: str) -> str:
+    """Return the only row of a result without the words that its call has. Results that are equal without these say no more than that the call was
+    made: *The file a.py has been updated.*"""
+    return " ".join(["#" if word in call else word for word in row.split()])
 
 
 def words_of_envelope(pool: FoldedLines) -> set[Word]:

@@ -84,7 +84,7 @@ class LinePool:
 
     @cached_property
     def common_arguments(self) -> Mapping[str, frozenset[str]]:
-        """Return for each tool the arguments that nearly all of its calls have. Rows show them once."""
+        """Return for each tool the arguments that most of its calls have. Rows show them once."""
         return common_arguments_of(self)
 
     @property

@@ -104,8 +104,13 @@ def _own_worth(pool: FoldedLines, reading: MessageLines) -> list[float]:
     first_message_worth = weights.FIRST_USER_MESSAGE if is_first else 0.0
     sentence_worth = _sentence_worth(pool, reading)
     worths: list[float] = []
+    errors: set[str] = set()
     for line in reading.lines:
-        worth = weights.ERROR_LINE if line.error else 0.0
+        worth = 0.0
+        if line.error and line.text not in errors:
+            # Of equal rows the first one says it.
+            worth = weights.ERROR_LINE
+            errors.add(line.text)
         if line.kind is CALL:
             worth += weights.CALL_LINE
         elif user and (line.kind is SENTENCE or (is_first and is_reminder(line.label))):

@@ -1,17 +1,17 @@
 """Messages read for a fold: each with its role, its lines and, if it is a tool result, its call."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Final
 
 from gateway.context.choose import lookup
 from gateway.context.cut.source import Source
 from gateway.context.read import lines
-from gateway.context.read.line import Line, MessageLines, tool_in
+from gateway.context.read.line import RECORD, Line, MessageLines, tool_in
 from gateway.context.read.view import calls_of
 from gateway.context.weigh import speakers
 from gateway.wire.memory import Memory
-from gateway.wire.message import RESULT_ROLES, Message, call_name, text_of
+from gateway.wire.message import RESULT_ROLES, Message, text_of
 
 FULLY_READ_CHARACTERS: Final = 120_000
 """Characters at the end of a folded part that are read in full. Older messages are only skimmed."""
@@ -21,7 +21,10 @@ USER_READ_CHARACTERS: Final = 1_000_000
 the worst text and 1 s for prose; a window of a million tokens has four times as many."""
 
 LONGEST_SHOWN_CALL: Final = 72
-"""Characters. A longer call is shown before its result by its tool's name only."""
+"""Characters. Of a longer call only the beginning is shown before its result: a path, or the beginning of a command."""
+
+CUT: Final = " …)"
+"""The end of a call of which only the beginning is shown."""
 
 ShownCalls = dict[int, dict[str | None, str]]
 """How the calls of messages are shown before their results: by the message's index, and the call's id."""
@@ -63,9 +66,11 @@ def reading_of(
     """Return a message of a conversation with its lines; ``read`` reads it in full or skims it. The calls of a caller are added to
     ``shown``: one message may have thousands."""
     message = source.messages[index]
-    call = _call_of(source, index, shown)
+    call, found = _call_of(source, index, shown), read(message, source.memory)
+    if found and found[0].kind is RECORD and call.endswith(CUT):
+        call = tool_in(call)  # the keys of records say what they are
     role, name = str(message.get("role")), _speaker_name(message)
-    return MessageLines(index, role, read(message, source.memory), call, name)
+    return MessageLines(index, role, found, call, name)
 
 
 def _speaker_name(message: Message) -> str:
@@ -96,17 +101,18 @@ def _shown_calls(message: Message, memory: Memory) -> dict[str | None, str]:
     # A message's calls are its last lines.
     pairs = zip(calls, read[len(read) - len(calls) :], strict=False)
     shown_calls = [
-        (call.get("id"), line.text if len(line.text) <= LONGEST_SHOWN_CALL else _tool_of(call, line))
+        (call.get("id"), line.text if len(line.text) <= LONGEST_SHOWN_CALL else _beginning_of(line.text))
         for call, line in pairs
     ]
     # Of calls with the same id, the first one is shown.
     return {call_id: text for call_id, text in reversed(shown_calls) if call_id is None or isinstance(call_id, str)}
 
 
-def _tool_of(call: Mapping[str, Any], line: Line) -> str:
-    """Return the tool of a call; of a call that runs code, the first tool that the code calls."""
-    name = call_name(call)
-    return name if line.text.startswith(f"{name}(") else tool_in(line.text)
+def _beginning_of(call: str) -> str:
+    """Return the beginning of the line of a long call, to the end of an argument or else of a word, with a mark."""
+    beginning = call[:LONGEST_SHOWN_CALL]
+    end = max(beginning.rfind(", ") + 1, beginning.rfind(" ", 0, LONGEST_SHOWN_CALL // 2))
+    return f"{beginning[:end] if end > 0 else beginning}{CUT}"
 
 
 def readings_of_notes(text: str, memory: Memory) -> Iterator[MessageLines]:

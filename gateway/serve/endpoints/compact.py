@@ -5,9 +5,11 @@ The upstream is tried first, unless ``upstreams.NAME.compact`` is ``ours``. For 
 item like any other; when it comes back, it is opened (`gateway.wire.compaction`).
 """
 
+import re
 import time
 from collections.abc import Mapping
 from hashlib import blake2b
+from http import HTTPStatus
 from typing import Any, Final
 
 import orjson
@@ -33,6 +35,10 @@ COMPACTION_SHARE: Final = 8
 """Share of the window that a compaction may take. Chosen: most of the window stays free for work."""
 LARGEST_COMPACTION: Final = 12_000
 """Tokens. Chosen: a longer text is a conversation, not a memory of one."""
+LONGEST_HELD: Final = 2**20
+"""Bytes of an answer in which a compaction item is looked for. Chosen: an item has the size of some pages, an answer without one seldom has more."""
+_COMPACTION: Final = re.compile(rb'"type"\s{0,9}:\s{0,9}"compaction"')
+"""A compaction item in an answer. Text that a model writes has escapes before the quotation marks."""
 REFUSALS: Final = MISSING_STATUSES | {400, 422}
 """Statuses with which servers refuse an unknown item."""
 
@@ -75,9 +81,14 @@ async def compact_conversation(
 
 
 async def _cannot_compact(answer: Answer, conversation: Conversation) -> bool:
-    """Return whether an answer says that the upstream cannot compact, so that we do. If only the upstream has a part of the
-    conversation, we cannot. Raises UpstreamUnreachable."""
-    if conversation.refers_elsewhere or answer.status not in REFUSALS:
+    """Return whether an answer shows that the upstream cannot compact, so that we do. A lenient server may pass over the item and answer the
+    conversation: Codex would end its session at such an answer. If only the upstream has a part of the conversation, we cannot. Raises
+    UpstreamUnreachable."""
+    if conversation.refers_elsewhere:
+        return False
+    if answer.status == HTTPStatus.OK and wants_compaction(conversation):
+        return not _COMPACTION.search(await upstream_first.read_until(answer, _COMPACTION, LONGEST_HELD))
+    if answer.status not in REFUSALS:
         return False
     if answer.status in MISSING_STATUSES:
         return await upstream_first.lacks_endpoint(answer, conversation)

@@ -1,5 +1,6 @@
 """Endpoints that ask the upstream first, and answer themselves only if the upstream does not have the endpoint."""
 
+import re
 from functools import partial
 from typing import Final
 
@@ -78,6 +79,19 @@ async def read_refusal(answer: Answer) -> bytes:
     except OSError as error:
         raise UpstreamUnreachable(answer.target.name, "broke off in the middle of its answer") from error
     return readable(answer.response, answer.held)
+
+
+async def read_until(answer: Answer, sign: re.Pattern[bytes], most: int) -> bytes:
+    """Return the decoded beginning of an answer, up to a sign or at least ``most`` bytes; the answer holds it, to be forwarded. Raises
+    UpstreamUnreachable."""
+    decoded = b""
+    try:
+        while not sign.search(decoded) and len(answer.held) < most and (piece := await answer.response.next_piece()):
+            answer.held += piece
+            decoded = readable(answer.response, answer.held)
+    except OSError as error:
+        raise UpstreamUnreachable(answer.target.name, "broke off in the middle of its answer") from error
+    return decoded
 
 
 async def forward_answer(gateway: Gateway, request: web.BaseRequest, answer: Answer) -> web.StreamResponse:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from http import HTTPStatus
 from typing import Final
 
 import aiohttp
@@ -69,7 +70,8 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     try:
         upstream = await gateway.client.connect(target, call, target.authorised(headers), offered, LARGEST_FRAME)
     except SocketRefused as refusal:
-        if speaks_responses(request) and refusal.said in MISSING_STATUSES:
+        # A server that knows no WebSocket may also answer the plain GET: with a list of responses, or a page.
+        if speaks_responses(request) and (refusal.said in MISSING_STATUSES or refusal.said == HTTPStatus.OK):
             refusal.status = NO_SOCKET
         raise
     record.add_call(101)

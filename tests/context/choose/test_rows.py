@@ -362,7 +362,7 @@ def test_an_argument_that_all_calls_of_a_tool_have_is_shown_once() -> None:
     assert [row.partition(" -> ")[0] for row in render(found, results).split("\n")] == calls
 
 
-@pytest.mark.parametrize("values", [[60] * 3, [60, 60, 60, 60, 90], ["a b"] * 4])
+@pytest.mark.parametrize("values", [[60] * 3, [60] * 4 + [90, 80, 70, 50, 40], ["a b"] * 4])
 def test_an_argument_that_may_differ_is_shown_in_each_call(values: list[object]) -> None:
     found = _with_calls(*({"cmd": f"sort files again {n}", "limit": value} for n, value in enumerate(values)))
 

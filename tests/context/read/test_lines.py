@@ -42,6 +42,59 @@ def test_marks_of_layout_are_left_out_of_answers() -> None:
     assert texts({"role": "assistant", "content": "- **Gate:** B12\n- `x`"}) == ["Gate: B12", "x"]
 
 
+@pytest.mark.parametrize("text", ["Expected [***], got ['***'].", "Pass **args and **options."])
+def test_stars_that_are_no_layout_stay(text: str) -> None:
+    assert texts({"role": "assistant", "content": text}) == [text]
+
+
+def test_stars_of_code_stay_without_its_marks() -> None:
+    message = {"role": "assistant", "content": "`**args` and `**options` are passed to **`run`**."}
+
+    assert texts(message) == ["**args and **options are passed to run."]
+
+
+def test_colours_of_a_terminal_are_left_out_of_output() -> None:
+    """They split the words: `1m8` is no number of tests that failed."""
+    output = "\x1b[31m== \x1b[1m8 failed\x1b[0m, \x1b[32m83 passed\x1b[0m ==\n\x1b]8;;http://a.example\x1b\\a.py\x1b]8;;\x1b\\:7"
+
+    assert texts(result(output)) == ["== 8 failed, 83 passed ==", "a.py:7"]
+
+
+def test_of_a_long_edit_the_rows_that_differ_are_shown() -> None:
+    """The rows that both texts have say only where it is."""
+    rows = [f"    value_{n} = read_value(source_{n}, limit={n * 100})" for n in range(6)]
+    old, new = "\n".join(rows), "\n".join([*rows[:3], "    checked = True", *rows[3:]])
+    (line,) = texts(messages.call("c", "edit", path="src/a.py", old=old, new=new))
+
+    assert " ".join(line.split()) == (
+        "edit(path=src/a.py, old=… value_3 = read_value(source_3, limit=300) …, new=… checked = True value_3 = read_value(source_3, limit=300) …)"
+    )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: src/a.py\n",
+        "cat >> src/a.py <<'EOF'\nimport os\nfrom read_all import read\n",
+    ],
+)
+@pytest.mark.parametrize("is_text", [False, True])
+def test_a_path_in_the_first_rows_of_a_long_argument_names_something(command: str, *, is_text: bool) -> None:
+    rows = "\n".join(f"+read('lib/b{n}.py')" for n in range(20))
+    function = {
+        "name": "run",
+        "arguments": command + rows if is_text else orjson.dumps({"cmd": command + rows}).decode(),
+    }
+    message = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "c", "type": "function", "function": function}],
+    }
+    (line,) = read(message)
+
+    assert [word.key for word in line.arguments] == ["src/a.py"]
+
+
 def test_a_command_is_written_as_it_is_typed() -> None:
     arguments = '{"argv": ["ls", "-la", "src"], "env": ["A B", "C"]}'
     call = {"id": "c", "type": "function", "function": {"name": "shell", "arguments": arguments}}

@@ -95,6 +95,38 @@ def test_rows_that_a_program_writes_before_each_output_are_an_envelope() -> None
     assert "Chunk" not in render(found, choose(found, 1000, COUNT))
 
 
+def test_a_header_without_output_is_an_envelope_too() -> None:
+    """A command that prints nothing has only the header. Otherwise its number would be shown as its output."""
+    found = commands(*OUTPUTS, "", "")
+
+    assert len(found.envelope) == 5 * (len(OUTPUTS) + 2)
+    assert "Chunk" not in render(found, choose(found, 1000, COUNT))
+
+
+def edits(*results: str) -> LinePool:
+    """Results of edits of four files."""
+    return LinePool(
+        [
+            MessageLines(n, "tool", lines.read({"role": "tool", "content": text}), f"edit(file_path=src/{name}.py, …)")
+            for n, (name, text) in enumerate(zip(("lane", "card", "board", "shelf", "crate"), results, strict=False))
+        ]
+    )
+
+
+UPDATED = [
+    f"The file src/{name}.py has been updated. Its state is current." for name in ("lane", "card", "board", "shelf")
+]
+
+
+def test_an_answer_that_only_repeats_its_call_is_an_envelope() -> None:
+    """Claude Code writes behind each edit that the state of the file is current in the context: after a fold it is not."""
+    found = edits(*UPDATED, "String not found in src/crate.py.")
+
+    assert texts_of_envelope(found) == set(UPDATED)
+    assert not edits(*UPDATED[:3]).envelope
+    assert not edits(*[f"It has {n}12 rows now." for n in range(4)]).envelope
+
+
 @pytest.mark.parametrize("code", ["1", "127", "-9"])
 def test_the_exit_code_of_a_command_that_failed_is_none(code: str) -> None:
     found = commands(*OUTPUTS, code=code)

@@ -110,6 +110,14 @@ def test_an_identifier_of_a_record_is_worth_more_than_a_date_and_a_date_more_tha
     assert day > 3 * at
 
 
+def test_of_equal_errors_in_one_output_the_first_is_worth_more() -> None:
+    """Twenty tests may fail at the same row."""
+    found = pool(result("step seven error\nstep eight\nstep seven error"))
+    first, _, second = [found.worth.of(position, *found.worth.odds) for position in found.positions[0]]
+
+    assert first > second + 0.4
+
+
 def test_a_row_that_reports_an_error_is_worth_more_than_a_newer_one_that_does_not() -> None:
     found = pool(result("step seven error"), result("step seven fine"))
 
