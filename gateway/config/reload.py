@@ -17,7 +17,7 @@ log = structlog.get_logger(__name__)
 
 READ_AT_START: Final = (
     "server.host", "server.port", "server.socket", "server.workers", "server.allowed_hosts", "server.cors_origins", "server.trusted_proxies",
-    "server.base_path", "server.preload", "server.max_header", "server.header_timeout", "server.keep_alive", "server.shutdown_grace",
+    "server.base_path", "server.preload", "server.max_header", "server.header_timeout", "server.write_timeout", "server.keep_alive", "server.shutdown_grace",
     "server.tls.cert", "server.tls.key", "admin.host", "admin.port", "store.url", "store.timeout", "store.ttl", "store.max_size",
     "store.encryption_key", "log.format", "log.level", "observe.traces",
 )  # fmt: skip
