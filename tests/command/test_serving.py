@@ -12,8 +12,10 @@ from pathlib import Path
 import orjson
 import pytest
 import yaml
+from structlog.testing import capture_logs
 
-from gateway.command import workers
+from gateway.command import serving, workers
+from gateway.config import load
 from tests.running import PATIENCE_S, ROOT, answering, client, configured, free_ports
 
 ASK = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
@@ -367,6 +369,18 @@ async def test_workers_that_are_replaced_while_the_file_is_broken_serve_as_befor
             async with client() as session, session.post(url, json=ASK, headers=headers) as answer:
                 assert answer.status == status
                 assert status == 401 or answer.headers["x-turnfold-action"] == "observe"
+
+
+def test_settings_that_cannot_be_kept_for_later_workers_are_served_all_the_same(tmp_path, monkeypatch):
+    """The temporary folder is full: a removed key must not wait until it has room."""
+    file = tmp_path / "turnfold.yaml"
+    file.write_text("fold: {mode: observe}")
+    monkeypatch.setenv(workers.NUMBER, "0")
+    monkeypatch.setenv(workers.FOLDER, str(tmp_path / "cannot be written"))
+    settings = load(file, {})
+    with capture_logs() as logs:
+        serving._keep(file, settings, settings)
+    assert [line["event"] for line in logs] == ["configuration_not_kept"]
 
 
 async def test_a_worker_that_is_replaced_is_held_to_the_address_that_its_supervisor_listens_on(tmp_path, standin):
