@@ -257,7 +257,7 @@ async def test_files_are_read_beside_the_event_loop_and_one_after_the_other(file
     file.write("fold: {mode: 'off'}")
     reading = asyncio.gather(*(watcher.reload() for _ in range(3)))
     rounds = 0
-    while not reading.done():  # noqa: ASYNC110  # counts the rounds of the loop
+    while not reading.done():  # counts the rounds of the loop
         await asyncio.sleep(0.001)
         rounds += 1
     assert await reading == [True] * 3
