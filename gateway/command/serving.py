@@ -67,6 +67,8 @@ def run(config: Path | None, given: Mapping[str, Any]) -> int:
         uvloop.run(_serve(settings, file, loaded, given))
     except OSError as error:
         return fail(tuple(machine.busy_ports(_own_ports(settings))) or (error.strerror or str(error),))
+    finally:
+        workers.clear_folder()
     return 0
 
 

@@ -2,9 +2,11 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import socket
 import sys
+import tempfile
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -343,6 +345,26 @@ async def test_a_worker_that_is_replaced_serves_no_file_that_was_cut_short(tmp_p
             ):
                 assert answer.status == 401
                 assert (await answer.json())["error"]["code"] == "invalid_api_key"
+
+
+async def test_a_supervisor_that_is_killed_leaves_no_copy_of_the_configuration_behind(tmp_path, standin, monkeypatch):
+    port, admin = free_ports(2)
+    config = {"server": {"port": port, "workers": 2}, "admin": {"port": admin}, "log": {"format": "json"}}
+    (tmp_path / "turnfold.yaml").write_text(configured(standin, config))
+    temporary = Path(tempfile.mkdtemp(prefix="w"))  # a short path, for the sockets in it
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    try:
+        async with started(tmp_path, "serve") as process:
+            for _ in range(2):
+                await line_with(process, '"serving"')
+            assert list(temporary.glob("turnfold-*/*"))
+            process.kill()
+            await asyncio.wait_for(
+                process.communicate(), PATIENCE_S
+            )  # the workers have its output until they have ended
+            assert not list(temporary.glob("turnfold-*/*"))
+    finally:
+        shutil.rmtree(temporary)
 
 
 @pytest.mark.parametrize("broken", ["upstreams: [", None], ids=["no YAML", "gone"])
