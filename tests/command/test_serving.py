@@ -1,6 +1,7 @@
 """`turnfold serve` and `turnfold check` as a new user meets them: each mistake is one clear line, never a traceback."""
 
 import asyncio
+import glob
 import os
 import shutil
 import signal
@@ -357,12 +358,12 @@ async def test_a_supervisor_that_is_killed_leaves_no_copy_of_the_configuration_b
         async with started(tmp_path, "serve") as process:
             for _ in range(2):
                 await line_with(process, '"serving"')
-            assert list(temporary.glob("turnfold-*/*"))
+            assert glob.glob(f"{temporary}/turnfold-*/*")
             process.kill()
             await asyncio.wait_for(
                 process.communicate(), PATIENCE_S
             )  # the workers have its output until they have ended
-            assert not list(temporary.glob("turnfold-*/*"))
+            assert not glob.glob(f"{temporary}/turnfold-*/*")
     finally:
         shutil.rmtree(temporary)
 
