@@ -5,7 +5,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -52,6 +52,10 @@ def _allow_descriptors() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
+Adopt = Callable[[Settings], Awaitable[None] | None]
+"""Takes changed settings over, or raises SettingsError."""
+
+
 def fail(problems: Iterable[str]) -> int:
     """Tell each problem in one line on stderr; return the exit status."""
     for problem in problems:
@@ -67,7 +71,7 @@ def safe(settings: Settings) -> Settings:
     return settings
 
 
-def watch(file: Path, loaded: Settings, gateway: Gateway, adopt: Callable[[Settings], None]) -> None:
+def watch(file: Path, loaded: Settings, gateway: Gateway, adopt: Adopt) -> None:
     """Read the file again when it differs from the ``loaded`` settings, and at SIGHUP. ``adopt`` takes settings over, or raises SettingsError."""
     watcher = Watcher(file, os.environ, loaded, adopt, on_refused=gateway.note_refused_settings)
     gateway.tasks.start(watcher.run(), "watch")

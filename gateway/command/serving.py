@@ -67,6 +67,8 @@ def run(config: Path | None, given: Mapping[str, Any]) -> int:
         uvloop.run(_serve(settings, file, loaded, given))
     except OSError as error:
         return fail(tuple(machine.busy_ports(_own_ports(settings))) or (error.strerror or str(error),))
+    finally:
+        workers.clear_folder()
     return 0
 
 
@@ -93,13 +95,17 @@ def _checked(loaded: Settings, file: Path | None, given: Mapping[str, Any]) -> S
 
 
 def _keep(file: Path | None, loaded: Settings, settings: Settings) -> None:
-    """Keep for workers that start later what the file says, if it still says what was loaded."""
-    workers.keep(parts_to_keep(settings))
-    if file is not None and workers.is_worker():
-        with suppress(SettingsError):  # the file is broken: an earlier copy stays
-            copy = copy_of(file, loaded)
-            if load_copy(copy, file, os.environ) == loaded:
-                workers.keep_copy(copy)
+    """Keep for workers that start later what the file says, if it still says what was loaded. A full disk is logged: this worker serves the
+    settings all the same."""
+    try:
+        workers.keep(parts_to_keep(settings))
+        if file is not None and workers.is_worker():
+            with suppress(SettingsError):  # the file is broken: an earlier copy stays
+                copy = copy_of(file, loaded)
+                if load_copy(copy, file, os.environ) == loaded:
+                    workers.keep_copy(copy)
+    except OSError as error:
+        log.warning("configuration_not_kept", reason=error.strerror or str(error))
 
 
 def _own_ports(settings: Settings) -> Settings:
@@ -193,18 +199,31 @@ async def _serve(settings: Settings, file: Path | None, loaded: Settings, given:
             )
             return
 
-        def adopt(changed: Settings) -> None:
+        async def adopt(changed: Settings) -> None:
             effective = settings_after(running.gateway.settings, changed, given)
             if lacking := machine.lacking(effective):
                 raise SettingsError(f"{file}: {problem}" for problem in lacking)
-            if running.certificate is not None:
-                running.certificate.renew()
-            _keep(file, changed, effective)
+            await asyncio.to_thread(_keep, file, changed, effective)
             running.gateway.adopt(effective)
+            _renew_certificate(running)
 
         watch(file, loaded, running.gateway, adopt)
 
     await app.serve(settings, ready, dealt=workers.channel(), admin_offset=workers.number(), peers=_peers())
+
+
+def _renew_certificate(running: app.Running) -> None:
+    """Read the certificate's files again. If they do not fit together, the old certificate stays, and the other settings are in use
+    all the same: a removed key must not wait for a certificate."""
+    if running.certificate is None:
+        return
+    try:
+        running.certificate.renew()
+    except (SettingsError, OSError) as error:
+        running.gateway.note_refused_settings()
+        log.error(
+            "certificate_refused", problems=list(error.problems) if isinstance(error, SettingsError) else [str(error)]
+        )
 
 
 def _peers() -> Peers | None:

@@ -6,6 +6,7 @@ takes only its own streams with it. One whose event loop hangs gets no connectio
 """
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -29,6 +30,8 @@ NUMBER: Final = "TURNFOLD_WORKER"
 """Environment variable of a worker: its number, counted from 0."""
 CHANNEL: Final = "TURNFOLD_WORKER_CHANNEL"
 """Environment variable of a worker: the file descriptor over which it gets its connections."""
+SUPERVISOR: Final = "TURNFOLD_SUPERVISOR"
+"""Environment variable of a worker: the process id of its supervisor."""
 KEPT: Final = ".kept"
 """The end of the names of empty files in the workers' folder: each names a part of the configuration that must stay."""
 
@@ -102,6 +105,12 @@ def kept_copy() -> Copy | None:
         return msgspec.msgpack.decode((notes / COPY).read_bytes(), type=Copy)
     except (OSError, msgspec.MsgspecError):
         return None
+
+
+def clear_folder() -> None:
+    """Remove the workers' folder at the end of a worker whose supervisor was killed: nothing else would, and the configuration is in it."""
+    if (notes := folder()) is not None and os.environ.get(SUPERVISOR) != str(os.getppid()):
+        shutil.rmtree(notes, ignore_errors=True)  # the other workers do the same
 
 
 def is_worker() -> bool:
@@ -225,7 +234,12 @@ def _start(worker: Worker, command: Sequence[str], dealer: Dealer, now: float) -
     # The worker inherits this: SIGHUP must not end it while it still loads its code.
     previous_handler = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     worker_end = dealer.begin(worker.number)
-    variables = {NUMBER: str(worker.number), FOLDER: worker.folder, CHANNEL: str(worker_end.fileno())}
+    variables = {
+        NUMBER: str(worker.number),
+        FOLDER: worker.folder,
+        CHANNEL: str(worker_end.fileno()),
+        SUPERVISOR: str(os.getpid()),
+    }
     try:
         worker.process = subprocess.Popen(command, env={**os.environ, **variables}, pass_fds=(worker_end.fileno(),))
     except OSError as error:

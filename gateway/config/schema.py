@@ -144,6 +144,10 @@ SETTINGS: Final = (
         "server.min_upload_rate", SIZE, "bytes a second; a body that is slower for ten seconds gets 408. 0B: no limit",
         "On every path, but only while the gateway waits for the client.",
     ),
+    Setting(
+        "server.write_timeout", PATIENCE, "longest time in which a client takes nothing of an answer that waits for it; then its connection is cut",
+        "While a client does not read, nothing is read of the upstream's answer either, and its connection stays in use.", attribute="write_timeout_s",
+    ),
     Setting("server.max_requests", POSITIVE, "requests that one process serves at the same time; more get 503 with retry-after"),
     Setting(
         "server.max_in_flight", SIZE, "bytes of bodies that one process holds at the same time; more get 503 with retry-after",

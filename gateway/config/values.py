@@ -43,6 +43,8 @@ class Server(msgspec.Struct, frozen=True):
     """Time in which a client must send the body of a chat completion."""
     min_upload_rate: int = 2**10
     """Bytes a second; a slower upload of any body is ended; 0: never."""
+    write_timeout_s: float = 300.0
+    """Time in which a client must take some bytes of an answer that waits for it."""
     max_requests: int = 2000
     """Concurrent requests of one process."""
     max_in_flight: int = 64 * 2**20

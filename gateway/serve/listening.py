@@ -10,7 +10,7 @@ import aiohttp
 import structlog
 from aiohttp import web
 
-from gateway.config import Settings
+from gateway.config import Server, Settings
 from gateway.serve.arrival import Arrival
 from gateway.serve.entrance import Entrance, handle
 from gateway.serve.gateway import Gateway
@@ -46,7 +46,7 @@ def client_runner(gateway: Gateway, settings: Settings) -> web.BaseRunner:
         log.warning("plain_server", aiohttp=aiohttp.__version__, reason=reason)
         server = web.Server(handler, logger=http_log("client port", gateway.failed), **server_settings)
     else:
-        server = _connections(gateway, handler, settings.server.header_timeout_s, server_settings)
+        server = _connections(gateway, handler, settings.server, server_settings)
     return web.ServerRunner(server, shutdown_timeout=settings.server.shutdown_grace_s)
 
 
@@ -63,8 +63,9 @@ def _handler(gateway: Gateway, entrance: Entrance) -> Handler:
     return handle_traced
 
 
-def _connections(gateway: Gateway, handler: Handler, patience_s: float, server_settings: dict[str, Any]) -> web.Server:
-    """Return the server whose connections are watched: slow heads end, and invalid HTTP is answered as the API answers."""
+def _connections(gateway: Gateway, handler: Handler, limits: Server, server_settings: dict[str, Any]) -> web.Server:
+    """Return the server whose connections are watched: slow heads end, clients that take nothing are cut off, and invalid HTTP is answered
+    as the API answers."""
 
     def answer(error: errors.ClientError, client: str) -> web.Response:
         record = Record(Arrival(client))
@@ -84,7 +85,13 @@ def _connections(gateway: Gateway, handler: Handler, patience_s: float, server_s
         return web.BaseRequest(message, payload, protocol, writer, task, loop)
 
     return Connections(
-        handler, patience_s=patience_s, answer=answer, failed=gateway.failed, request_factory=make, **server_settings
+        handler,
+        patience_s=limits.header_timeout_s,
+        write_patience_s=limits.write_timeout_s,
+        answer=answer,
+        failed=gateway.failed,
+        request_factory=make,
+        **server_settings,
     )
 
 

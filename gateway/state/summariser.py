@@ -27,6 +27,7 @@ from gateway.state.store.values import pack, unpack
 from gateway.state.tasks import Tasks
 from gateway.upstream.breaker import Breaker
 from gateway.wire.message import Message
+from providers.usage import read_usage
 
 if TYPE_CHECKING:
     from gateway.context.summarise.verdict import Verdict
@@ -109,6 +110,8 @@ class Written(NamedTuple):
 
     text: str = ""
     problem: str = ""
+    billed: int = 0
+    """Tokens that the answers say they took."""
 
 
 class Summariser:
@@ -216,36 +219,40 @@ class Summariser:
             return
         account.charge(plan.cost, caller)
         written = await self._write(job, ask, plan, account)
+        if written.billed > plan.cost:  # a model that thinks first writes many times what it was asked for
+            account.charge(written.billed - plan.cost, caller)
         if not written.text:
             await self._give_up(job, key, written.problem)
         elif self._forgotten == forgotten:  # else something was deleted meanwhile, on which the summary may depend
-            await self._put(job, key, plan, written.text)
+            await self._put(job, key, plan, written)
 
     async def _write(self, job: SummaryJob, ask: AskModel, plan: Plan, account: Account) -> Written:
         """Ask the model to write the summary piece by piece, and check the result."""
-        text = plan.earlier
+        text, billed = plan.earlier, 0
         for piece in plan.pieces:
             body = await self._call(job, ask, transcript.question(piece, text, plan.size), account.breaker)
             if body is None and piece is plan.pieces[0]:
                 account.refund(plan.cost, key_hash_in(job.scope))
             text = _read(body) if body is not None else ""
+            billed += _billed(body) if body is not None else 0
             if not text:
-                return Written(problem="no_answer")
+                return Written(problem="no_answer", billed=billed)
             if job.count(text) > transcript.longest(plan.size):
-                return Written(problem="too_long")
+                return Written(problem="too_long", billed=billed)
         judged = await asyncio.to_thread(_judge, job, plan, text)
-        return Written(judged.text, judged.reason)
+        return Written(judged.text, judged.reason, billed)
 
-    async def _put(self, job: SummaryJob, key: str, plan: Plan, text: str) -> None:
+    async def _put(self, job: SummaryJob, key: str, plan: Plan, written: Written) -> None:
         """Store a summary, and use it if the store has kept it."""
+        text, cost = written.text, max(plan.cost, written.billed)
         value = pack(VERSION, text=text)
         await self._store.put(KIND, key, value, ttl_s=self._ttl_s, scope=job.scope)
         if await self._store.get(KIND, key) != value:
             # A summary known to one replica only would make it forward other bytes than the other replicas.
-            self._observed("not_stored", plan.cost)
+            self._observed("not_stored", cost)
             return
         self._remember(key, text)
-        self._observed("stored", plan.cost)
+        self._observed("stored", cost)
         log.info("summary_stored", covers=plan.goal.covers, calls=len(plan.pieces),
                  replaced=plan.goal.replaced_tokens, chars=len(text))  # fmt: skip
 
@@ -301,6 +308,12 @@ def _read(body: bytes) -> str:
     from gateway.context.summarise import verdict  # noqa: PLC0415  # loads what reads a fold's lines, which a start does not need
 
     return verdict.read(body)
+
+
+def _billed(body: bytes) -> int:
+    """Return the tokens that an answer says it took; 0 if it does not say so."""
+    usage = read_usage(body)
+    return usage.prompt + (usage.completion or 0) if usage is not None else 0
 
 
 def _judge(job: SummaryJob, plan: Plan, text: str) -> "Verdict":

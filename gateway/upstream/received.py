@@ -7,8 +7,9 @@ from multidict import CIMultiDict
 
 from gateway.upstream.response import BrokenOff
 
-BUFFER: Final = 2**18
-"""Bytes of an answer that are read ahead of a slow client; above it reading pauses."""
+BUFFER: Final = 2**16
+"""Bytes of an answer that are read ahead of a slow client; above it reading pauses. One read brings up to 256 KB. With 256 KB here two
+of them were held for each client that does not read."""
 
 
 class AnswerSource(Protocol):

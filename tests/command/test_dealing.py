@@ -35,7 +35,7 @@ def server_of(name: str) -> Connections:
     def nothing(*_: Any) -> Any:
         raise AssertionError("no request is invalid here")
 
-    return Connections(handler, patience_s=60, answer=nothing, failed=nothing, access_log=None)
+    return Connections(handler, patience_s=60, write_patience_s=60, answer=nothing, failed=nothing, access_log=None)
 
 
 class Workers:

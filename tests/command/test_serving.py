@@ -1,10 +1,13 @@
 """`turnfold serve` and `turnfold check` as a new user meets them: each mistake is one clear line, never a traceback."""
 
 import asyncio
+import glob
 import os
+import shutil
 import signal
 import socket
 import sys
+import tempfile
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -12,8 +15,10 @@ from pathlib import Path
 import orjson
 import pytest
 import yaml
+from structlog.testing import capture_logs
 
-from gateway.command import workers
+from gateway.command import serving, workers
+from gateway.config import load
 from tests.running import PATIENCE_S, ROOT, answering, client, configured, free_ports
 
 ASK = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
@@ -343,6 +348,26 @@ async def test_a_worker_that_is_replaced_serves_no_file_that_was_cut_short(tmp_p
                 assert (await answer.json())["error"]["code"] == "invalid_api_key"
 
 
+async def test_a_supervisor_that_is_killed_leaves_no_copy_of_the_configuration_behind(tmp_path, standin, monkeypatch):
+    port, admin = free_ports(2)
+    config = {"server": {"port": port, "workers": 2}, "admin": {"port": admin}, "log": {"format": "json"}}
+    (tmp_path / "turnfold.yaml").write_text(configured(standin, config))
+    temporary = Path(tempfile.mkdtemp(prefix="w"))  # a short path, for the sockets in it
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    try:
+        async with started(tmp_path, "serve") as process:
+            for _ in range(2):
+                await line_with(process, '"serving"')
+            assert glob.glob(f"{temporary}/turnfold-*/*")
+            process.kill()
+            await asyncio.wait_for(
+                process.communicate(), PATIENCE_S
+            )  # the workers have its output until they have ended
+            assert not glob.glob(f"{temporary}/turnfold-*/*")
+    finally:
+        shutil.rmtree(temporary)
+
+
 @pytest.mark.parametrize("broken", ["upstreams: [", None], ids=["no YAML", "gone"])
 async def test_workers_that_are_replaced_while_the_file_is_broken_serve_as_before(tmp_path, standin, broken):
     """They stayed down until the file was repaired, and with the last of them the whole gateway."""
@@ -367,6 +392,18 @@ async def test_workers_that_are_replaced_while_the_file_is_broken_serve_as_befor
             async with client() as session, session.post(url, json=ASK, headers=headers) as answer:
                 assert answer.status == status
                 assert status == 401 or answer.headers["x-turnfold-action"] == "observe"
+
+
+def test_settings_that_cannot_be_kept_for_later_workers_are_served_all_the_same(tmp_path, monkeypatch):
+    """The temporary folder is full: a removed key must not wait until it has room."""
+    file = tmp_path / "turnfold.yaml"
+    file.write_text("fold: {mode: observe}")
+    monkeypatch.setenv(workers.NUMBER, "0")
+    monkeypatch.setenv(workers.FOLDER, str(tmp_path / "cannot be written"))
+    settings = load(file, {})
+    with capture_logs() as logs:
+        serving._keep(file, settings, settings)
+    assert [line["event"] for line in logs] == ["configuration_not_kept"]
 
 
 async def test_a_worker_that_is_replaced_is_held_to_the_address_that_its_supervisor_listens_on(tmp_path, standin):

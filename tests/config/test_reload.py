@@ -1,13 +1,16 @@
 """The watcher: a changed file is taken up, a bad one refused, and the last good settings stay."""
 
+import asyncio
 import os
+import threading
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.config import Settings, load
+from gateway.config import Settings, load, reload
 from gateway.config.reload import READ_AT_START, Watcher, _value
 
 
@@ -234,3 +237,29 @@ async def test_a_file_can_be_read_again_at_once(file):
     assert await watcher.reload()
     assert not await look(watcher)
     assert file.levels == ["error"]
+
+
+async def test_files_are_read_beside_the_event_loop_and_one_after_the_other(file, monkeypatch):
+    """A file with thousands of client keys takes a second."""
+    threads, under_way = list[str](), list[int]()
+
+    def slow_load(*arguments):
+        threads.append(threading.current_thread().name)
+        under_way.append(1)
+        time.sleep(0.05)
+        assert under_way == [1]
+        under_way.clear()
+        return load(*arguments)
+
+    monkeypatch.setattr(reload, "load", slow_load)
+    watcher = file.watcher()
+    threads.clear()
+    file.write("fold: {mode: 'off'}")
+    reading = asyncio.gather(*(watcher.reload() for _ in range(3)))
+    rounds = 0
+    while not reading.done():  # counts the rounds of the loop
+        await asyncio.sleep(0.001)
+        rounds += 1
+    assert await reading == [True] * 3
+    assert rounds > 10
+    assert threading.main_thread().name not in threads

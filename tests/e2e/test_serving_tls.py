@@ -4,11 +4,14 @@ import asyncio
 import datetime
 import ipaddress
 import os
+import signal
 import ssl
+from hashlib import sha256
 
 import aiohttp
 import orjson
 import pytest
+import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -88,6 +91,32 @@ async def test_the_command_takes_a_new_certificate_up_by_itself(standin, tmp_pat
         async with asyncio.timeout(running.PATIENCE_S):
             while (await shown_after(gateway.port)) != cert_bytes(tmp_path / "first.pem"):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)  # files are polled; nothing tells when
+
+
+async def test_a_removed_key_does_not_wait_for_a_certificate(standin, tmp_path):
+    """A certificate's files are replaced one after the other, and the second one may never come."""
+    cert, key = made(tmp_path, "first")
+    keys = {name: {"hash": "sha256:" + sha256(name.encode()).hexdigest()} for name in ("kept", "leaked")}
+    config = {"server": {"tls": {"cert": cert, "key": key}}, "keys": keys}
+    made(tmp_path, "second")
+    async with running.as_command(running.configured(standin, config), tmp_path) as (gateway, process):
+        file = tmp_path / "turnfold.yaml"
+        os.replace(tmp_path / "second.pem", tmp_path / "first.pem")
+        changed = yaml.safe_load(file.read_text())
+        del changed["keys"]["leaked"]
+        file.write_text(yaml.safe_dump(changed))
+        process.send_signal(signal.SIGHUP)
+        url = f"https://127.0.0.1:{gateway.port}/v1/chat/completions"
+
+        async def asked_with(name):
+            headers = {"authorization": f"Bearer {name}"}
+            async with gateway.session.post(url, json=ASK, headers=headers, ssl=False) as answer:
+                return answer.status
+
+        async with asyncio.timeout(running.PATIENCE_S):
+            while (await asked_with("leaked")) != 401:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)  # a foreign process has no event to wait for
+        assert await asked_with("kept") == 200, "the old certificate serves"
 
 
 async def shown_after(port):

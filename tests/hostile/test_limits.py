@@ -12,10 +12,11 @@ from gateway.serve.incoming import connection
 from gateway.serve.incoming.body import decompress
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.uploads import WINDOW_S
-from gateway.standin import Gate, StandIn
+from gateway.standin import Gate, Raw, StandIn
 from tests import fakes
 from tests.allocation import allocation
 from tests.hostile.wire import connected, head, request, until
+from tests.running import PATIENCE_S
 
 HELLO = {"model": "gpt-4o", "messages": [fakes.user("Hello")]}
 MIB = 2**20
@@ -301,3 +302,20 @@ async def test_a_trickling_body_is_given_up_on_every_path(gateway, standin, path
         assert (status, headers["connection"]) == (408, "close")
         assert "server.min_upload_rate (1024 bytes a second)" in orjson.loads(body)["error"]["message"]
     assert len(uploads) == 0
+
+
+@pytest.mark.parametrize("kind", ["text/event-stream", "application/json"])
+async def test_a_client_that_does_not_read_its_answer_gives_its_place_back(gateway, standin, kind):
+    """It would keep its place, and the upstream's connection, for as long as it likes."""
+    running = await gateway(standin, {"server": {"write_timeout": "200ms"}})
+    piece = b'data: {"choices":[{"delta":{"content":"' + b"x" * 2**18 + b'"}}]}\n\n'
+    standin.script.append(Raw(200, (piece,) * 128, {"content-type": kind}))
+    inside = running.inside.gateway
+    async with connected(running.port) as client:
+        await client.send(request({**HELLO, "stream": True}))
+        await until(lambda: inside.admission.streams == 1)
+        async with asyncio.timeout(PATIENCE_S):
+            while inside.admission.requests:  # noqa: ASYNC110  # in real time, in which a kernel's buffers fill
+                await asyncio.sleep(0.05)
+        assert not inside.client._http._busy
+    assert (await running.chat(HELLO)).status == 200

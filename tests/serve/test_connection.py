@@ -9,6 +9,7 @@ from aiohttp import web
 from gateway.serve.incoming.connection import Connections
 
 GRACE_S = 30
+WRITE_PATIENCE_S = 60
 
 
 class SkippingLoop(asyncio.SelectorEventLoop):
@@ -34,6 +35,15 @@ class _Selector(selectors.DefaultSelector):
 
 class Wire(asyncio.Transport):
     """A client that sends a request and reads nothing."""
+
+    unsent = 0
+    aborted = False
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
+
+    def abort(self) -> None:
+        self.aborted = True
 
     def is_closing(self) -> bool:
         return False
@@ -66,7 +76,14 @@ def test_a_stream_that_outlasts_the_grace_is_ended_with_it_and_not_after_twice_a
                 ended.append(loop.time())
             raise AssertionError
 
-        server = Connections(stream, patience_s=10, answer=unused, failed=unused, handler_cancellation=True)
+        server = Connections(
+            stream,
+            patience_s=10,
+            write_patience_s=WRITE_PATIENCE_S,
+            answer=unused,
+            failed=unused,
+            handler_cancellation=True,
+        )
         connection = server()
         connection.connection_made(Wire())
         connection.data_received(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
@@ -80,3 +97,63 @@ def test_a_stream_that_outlasts_the_grace_is_ended_with_it_and_not_after_twice_a
 
     assert len(ended) == 2
     assert all(GRACE_S <= moment <= GRACE_S + 1 for moment in ended)  # aiohttp rounds up to whole seconds
+
+
+async def connected(wire: Wire) -> web.RequestHandler:
+    """Return a connection of which nothing is asked yet."""
+
+    async def handler(_: web.BaseRequest) -> web.StreamResponse:
+        raise AssertionError
+
+    server = Connections(handler, patience_s=10**6, write_patience_s=WRITE_PATIENCE_S, answer=unused, failed=unused)
+    connection = server()
+    connection.connection_made(wire)
+    await asyncio.sleep(0)
+    return connection
+
+
+def test_a_client_that_takes_nothing_of_its_answer_is_cut_off_and_a_slow_one_is_not() -> None:
+    async def scene() -> None:
+        wire = Wire()
+        connection = await connected(wire)
+        wire.unsent = 100_000
+        connection.pause_writing()
+        for _ in range(5):
+            await asyncio.sleep(WRITE_PATIENCE_S * 0.9)
+            wire.unsent -= 1
+        assert not wire.aborted
+        await asyncio.sleep(WRITE_PATIENCE_S * 2)
+        assert wire.aborted
+
+    with asyncio.Runner(loop_factory=SkippingLoop) as runner:
+        runner.run(scene())
+
+
+def test_a_client_that_has_taken_its_answer_may_wait_as_long_as_it_likes() -> None:
+    async def scene() -> None:
+        wire = Wire()
+        connection = await connected(wire)
+        wire.unsent = 100_000
+        connection.pause_writing()
+        wire.unsent = 0
+        connection.resume_writing()
+        await asyncio.sleep(WRITE_PATIENCE_S * 3)
+        assert not wire.aborted
+
+    with asyncio.Runner(loop_factory=SkippingLoop) as runner:
+        runner.run(scene())
+
+
+def test_a_connection_that_is_closed_does_not_stay_open_for_bytes_that_nobody_takes() -> None:
+    async def scene() -> None:
+        wire = Wire()
+        connection = await connected(wire)
+        wire.unsent = 10
+        connection.force_close()
+        await asyncio.sleep(WRITE_PATIENCE_S * 0.9)
+        assert not wire.aborted
+        await asyncio.sleep(WRITE_PATIENCE_S)
+        assert wire.aborted
+
+    with asyncio.Runner(loop_factory=SkippingLoop) as runner:
+        runner.run(scene())

@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from gateway.serve.sockets import websocket
 from tests import running
 
 
@@ -90,6 +91,31 @@ async def test_the_upstream_gets_the_code_with_which_the_client_closes(aiohttp_s
             await socket.receive_str()
             await socket.close(code=4002)
         assert await codes.get() == 4002
+
+
+async def test_an_upstream_that_goes_on_sending_is_cut_off_when_its_client_has_left(
+    aiohttp_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(websocket, "LONGEST_CLOSE_S", 0.2)
+    ended = asyncio.Event()
+
+    async def talk(request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse(autoclose=False)
+        await socket.prepare(request)
+        try:
+            while True:
+                await socket.send_str("and another thing")
+                await asyncio.sleep(0.01)
+        except ConnectionError:
+            return socket
+        finally:
+            ended.set()
+
+    server = await aiohttp_server(upstream(talk))
+    async with running.in_process(running.configured(f"http://127.0.0.1:{server.port}/v1")) as gateway:
+        async with gateway.session.ws_connect(f"{gateway.base_url}/realtime") as socket:
+            await socket.receive_str()
+        await asyncio.wait_for(ended.wait(), running.PATIENCE_S)
 
 
 @pytest.mark.parametrize(

@@ -327,6 +327,21 @@ async def test_an_hours_budget_is_kept_and_comes_back(store: MemoryStore) -> Non
     assert outcomes[-1] == "stored"
 
 
+@pytest.mark.parametrize("text", [TEXT, ""], ids=["a summary", "thoughts alone"])
+async def test_what_a_model_was_billed_beyond_what_was_planned_counts_against_an_hours_budget(
+    store: MemoryStore, text: str
+) -> None:
+    """A model that thinks first writes many times what it was asked for."""
+    outcomes: list[str] = []
+    summariser = Summariser(store, Tasks(), observed=lambda outcome, _: outcomes.append(outcome))
+    bill = {"prompt_tokens": 500, "completion_tokens": 30_000, "total_tokens": 30_500}
+    said = orjson.dumps({**orjson.loads(answer(text)), "usage": bill})
+    for number in range(3):
+        summariser.make_if_needed(job(session(number), tokens_per_hour=20_000, payer="alice"), Model(said))
+        await settled()
+    assert outcomes[1:] == ["declined", "declined"]
+
+
 async def test_no_budget_is_charged_while_the_breaker_is_open(store: MemoryStore) -> None:
     now = [0.0]
     outcomes: list[str] = []

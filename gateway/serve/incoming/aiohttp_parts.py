@@ -16,6 +16,7 @@ PARTS: Final[tuple[tuple[type, tuple[str, ...]], ...]] = (
     (web.RequestHandler, ("_reading_paused", "resume_reading", "_handler_waiter", "_task_handler", "shutdown")),
     (web.RequestHandler, ("connection_made", "connection_lost", "data_received", "handle_error", "log_exception")),
     (web.RequestHandler, ("_upgraded", "_buffer_paused", "_pause_transport_reading", "_resume_transport_reading")),
+    (web.RequestHandler, ("start", "pause_writing", "resume_writing")),
     (StreamReader, ("_size", "total_bytes", "set_read_chunk_size", "read_nowait", "readany", "set_exception")),
 )
 """Classes and what is used of them."""

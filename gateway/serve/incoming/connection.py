@@ -1,4 +1,5 @@
-"""A client's connection: aiohttp's own, with a time limit and a size limit for request heads.
+"""A client's connection: aiohttp's own, with a time limit and a size limit for request heads, and a time limit for a client that does not
+read its answer.
 
 Invalid HTTP is answered in JSON and recorded. aiohttp would quote the client's bytes in plain text and log them with a
 traceback. A broken header may hold a key, so neither the answer nor the log repeats it.
@@ -94,7 +95,8 @@ class Connection(web.RequestHandler):
     """One connection. Its timer runs while a request head is awaited: the first one, or one that has begun."""
 
     __slots__ = (
-        "_answer", "_ended", "_failed", "_head_bytes", "_head_timer", "_heads", "_next_step", "_patience_s", "_unparsed", "body", "peer",
+        "_answer", "_ended", "_failed", "_head_bytes", "_head_timer", "_heads", "_next_step", "_patience_s", "_unparsed",
+        "_write_patience_s", "_write_timer", "body", "peer",
     )  # fmt: skip
 
     body: StreamReader | None
@@ -107,6 +109,7 @@ class Connection(web.RequestHandler):
         manager: web.Server,
         *,
         patience_s: float,
+        write_patience_s: float,
         answer: AnswerMalformed,
         failed: Failed,
         heads: Heads,
@@ -122,6 +125,8 @@ class Connection(web.RequestHandler):
         self.peer = ""
         self._patience_s = patience_s
         self._head_timer: asyncio.TimerHandle | None = None
+        self._write_patience_s = write_patience_s
+        self._write_timer: asyncio.TimerHandle | None = None
         self._head_bytes = 0
         self._unparsed = bytearray()
         """Received bytes that are parsed in steps, because they have many short lines. Meanwhile nothing more is received."""
@@ -134,9 +139,50 @@ class Connection(web.RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._head_arrived()
+        self._stop_write_timer()
         self._unparsed.clear()
         super().connection_lost(exc)
         self._ended()
+
+    async def start(self) -> None:
+        """Serve the requests of this connection."""
+        transport = self.transport
+        try:
+            await super().start()
+        finally:
+            self._await_client(transport)  # aiohttp closes it, and what was not sent keeps it open
+
+    def force_close(self) -> None:
+        self._await_client(self.transport)
+        super().force_close()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._await_client(self.transport)
+
+    def resume_writing(self) -> None:
+        self._stop_write_timer()
+        super().resume_writing()
+
+    def _await_client(self, transport: asyncio.WriteTransport | None) -> None:
+        """Start the time in which the client must take some of the bytes that wait for it, if there are any."""
+        if transport is None or self._write_timer is not None:
+            return
+        if unsent := transport.get_write_buffer_size():
+            self._write_timer = self._loop.call_later(self._write_patience_s, self._check_taken, transport, unsent)
+
+    def _check_taken(self, transport: asyncio.WriteTransport, unsent: int) -> None:
+        """Cut off a client that has taken nothing. Closing would not do: it waits until all is sent."""
+        self._write_timer = None
+        if transport.get_write_buffer_size() >= unsent:
+            transport.abort()
+        else:
+            self._await_client(transport)
+
+    def _stop_write_timer(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
 
     async def shutdown(self, timeout: float | None = 15.0) -> None:  # noqa: ASYNC109  # aiohttp's signature
         """End within the time that running requests may take. aiohttp would wait as long once more, for a handler that it has not cancelled."""
@@ -277,16 +323,24 @@ class Connection(web.RequestHandler):
 
 
 class Connections(web.Server):
-    """The server of one port; ``patience_s`` is the time limit for a request's head."""
+    """The server of one port; ``patience_s`` is the time limit for a request's head, ``write_patience_s`` that for taking some of an answer."""
 
     def __init__(
-        self, handler: Any, *, patience_s: float, answer: AnswerMalformed, failed: Failed, **settings: Any
+        self,
+        handler: Any,
+        *,
+        patience_s: float,
+        write_patience_s: float,
+        answer: AnswerMalformed,
+        failed: Failed,
+        **settings: Any,
     ) -> None:
         super().__init__(handler, **settings)
         self.on_end: Callable[[], None] | None = None
         """Called when a connection has ended."""
         self._ours: dict[str, Any] = {
-            "patience_s": patience_s, "answer": answer, "failed": failed, "heads": Heads(), "ended": self._one_ended,
+            "patience_s": patience_s, "write_patience_s": write_patience_s, "answer": answer, "failed": failed, "heads": Heads(),
+            "ended": self._one_ended,
         }  # fmt: skip
 
     def __call__(self) -> web.RequestHandler:

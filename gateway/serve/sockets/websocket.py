@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Final
 
@@ -37,6 +38,8 @@ ENDS: Final = frozenset({aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSING, aio
 NO_SOCKET: Final = 426
 """The status by which a client learns that there is only HTTP here. Codex then sends its requests by HTTP at once; at any other status of
 ``MISSING_STATUSES`` it opens the socket six more times, for eight seconds."""
+LONGEST_CLOSE_S: Final = 10.0
+"""Seconds in which a side must say that it closes, too. aiohttp's own limit begins anew with each frame that still comes."""
 NEVER_SENT: Final = frozenset({1005, 1006, 1015})
 """Codes by which a library says that a connection broke. In a frame they are protocol errors (RFC 6455, section 7.4.1)."""
 
@@ -181,9 +184,11 @@ async def _send_other(sink: Socket, frame: aiohttp.WSMessage) -> None:
 
 
 async def _close(sink: Socket, source: Socket, reason: str = "") -> None:
-    """Close one side with the code with which the other side was closed, and with its reason."""
+    """Close one side with the code with which the other side was closed, and with its reason. A side that goes on sending is cut off."""
     if not sink.closed:
         code = source.close_code or aiohttp.WSCloseCode.OK
         if code in NEVER_SENT:
             code = aiohttp.WSCloseCode.INTERNAL_ERROR
-        await sink.close(code=code, message=reason.encode())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LONGEST_CLOSE_S):
+                await sink.close(code=code, message=reason.encode())

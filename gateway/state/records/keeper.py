@@ -178,10 +178,11 @@ class Records:
                     self._put_back(batch)
 
     async def close(self) -> None:
-        """Write the waiting records, and close the store."""
+        """Write the waiting records, and close the store. A store that is left alone is tried once more: records that wait would be lost."""
         if self._timer is not None:
             self._timer.cancel()
         if self._log is not None:
+            self._breakers["write"] = Breaker()
             await self.flush()
             await self._log.close()
 

@@ -233,8 +233,10 @@ class Seat:
             return work(connection)
         except sqlite3.DatabaseError as error:
             if error.sqlite_errorcode in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+                damaged = self._file
                 self._disconnect()
-                _set_aside(self._path)
+                if _identity(self._path) == damaged:  # else another connection has begun a new one meanwhile
+                    _set_aside(self._path)
             raise
         finally:
             self._index.note()

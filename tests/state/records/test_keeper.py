@@ -178,6 +178,20 @@ async def test_what_cannot_be_written_waits_and_is_still_found_in_memory():
     assert failures == ["records write", "records read"]
 
 
+async def test_records_that_wait_for_a_store_that_is_left_alone_are_written_at_the_end():
+    """Such as those of half a minute in which the disk was full."""
+    tasks, log = Tasks(), Broken()
+    records = Records(log, tasks)
+    records.observe(exchange(1))
+    for _ in range(5):
+        await records.flush()
+    assert records.resting
+    log.works = True
+    await tasks.close()
+    await records.close()
+    assert [row.id for row in log.rows] == ["tf-1"]
+
+
 async def test_a_record_that_no_row_can_hold_is_counted_and_the_others_are_written():
     failures, tasks, log = [], Tasks(), Broken()
     log.works = True

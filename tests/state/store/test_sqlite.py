@@ -11,7 +11,8 @@ import pytest
 
 from gateway.state.store import open_store
 from gateway.state.store.base import Store
-from gateway.state.store.sqlite import SqliteStore
+from gateway.state.store.sqlite import Seat, SqliteStore
+from gateway.state.store.wal_index import WalIndex
 from tests.running import ROOT
 from tests.state.store.conftest import KEY, PATIENCE_S
 
@@ -283,6 +284,29 @@ async def test_another_programs_database_is_left_as_it_is(tmp_path: Path) -> Non
     assert await store.get("summary", "a") is None
     await store.close()
     assert path.read_bytes() == content
+
+
+async def test_a_new_file_is_not_set_aside_for_the_fault_of_the_old_one(tmp_path: Path) -> None:
+    """Several threads and workers find the same damage, one after the other."""
+    path = tmp_path / "t.db"
+    seat = Seat(path, 2**20, "test", WalIndex(path))
+    await seat.use(lambda connection: None)
+
+    def replaced_meanwhile(connection: sqlite3.Connection) -> None:
+        path.rename(tmp_path / "old")
+        new = sqlite3.connect(path)
+        new.execute("PRAGMA application_id = 0x7475726E")
+        new.execute("CREATE TABLE new (a)")
+        new.close()
+        error = sqlite3.DatabaseError("malformed")
+        error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise error
+
+    with pytest.raises(sqlite3.DatabaseError):
+        await seat.use(replaced_meanwhile)
+    await seat.close()
+    assert path.exists()
+    assert not path.with_name("t.db.damaged").exists()
 
 
 async def test_a_damaged_file_is_set_aside_and_a_new_one_started(tmp_path: Path) -> None:
