@@ -5,13 +5,13 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from gateway.config import Settings, SettingsError, dangers
-from gateway.config.reload import Watcher
+from gateway.config.reload import Adopt, Watcher
 from gateway.serve.gateway import Gateway
 
 SWITCH_S: Final = 0.0001
@@ -50,10 +50,6 @@ def _allow_descriptors() -> None:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         with suppress(OSError, ValueError):  # macOS allows fewer than its hard limit says
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-Adopt = Callable[[Settings], Awaitable[None] | None]
-"""Takes changed settings over, or raises SettingsError."""
 
 
 def fail(problems: Iterable[str]) -> int:

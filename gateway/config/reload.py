@@ -33,6 +33,10 @@ Stamp = tuple[int, int, int] | None
 """Identifies a state of a file: modification time, inode and size; None while there is no file."""
 
 
+Adopt = Callable[[Settings], Awaitable[None] | None]
+"""Takes changed settings over, or raises SettingsError."""
+
+
 class Watcher:
     """Polls a configuration file, and passes its settings to ``on_change`` when they have changed and are valid.
 
@@ -49,7 +53,7 @@ class Watcher:
         path: Path,
         environ: Mapping[str, str],
         loaded: Settings,
-        on_change: Callable[[Settings], Awaitable[None] | None],
+        on_change: Adopt,
         *,
         on_refused: Callable[[], None] = lambda: None,
     ) -> None:

@@ -1,5 +1,6 @@
 """Compaction on any backend: the upstream's own where there is one, else our digest, which comes back opened."""
 
+import gzip
 from typing import Any
 
 import orjson
@@ -120,6 +121,19 @@ async def test_a_compaction_of_the_upstream_after_a_trigger_is_forwarded(gateway
         answer = await running.ask("POST", "/responses", orjson.dumps(body), JSON)
 
     assert answer.body == item
+
+
+async def test_a_compaction_in_a_compressed_answer_is_found_however_its_bytes_arrive(gateway):
+    packed = gzip.compress(b'{"output":[{"type":"compaction","id":"cmp_1","encrypted_content":"c2VhbGVk"}]}')
+    async with without("compact") as standin:
+        running = await gateway(standin, CONFIG)
+        pieces = tuple(packed[at : at + 7] for at in range(0, len(packed), 7))
+        standin.script.append(Raw(200, pieces, {**JSON, "content-encoding": "gzip"}))
+        body = RESPONSES.body(20)
+        body["input"].append({"type": "compaction_trigger"})
+        answer = await running.ask("POST", "/responses", orjson.dumps(body), JSON)
+
+    assert answer.body == packed
 
 
 async def test_a_refused_trigger_whose_answer_breaks_off_is_a_fault_of_the_upstream(gateway):

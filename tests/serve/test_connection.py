@@ -2,6 +2,7 @@
 
 import asyncio
 import selectors
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from aiohttp import web
@@ -57,6 +58,12 @@ class Wire(asyncio.Transport):
     def resume_reading(self) -> None: ...
 
 
+def play(scene: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run a scene on a loop that does not wait."""
+    with asyncio.Runner(loop_factory=SkippingLoop) as runner:
+        runner.run(scene())
+
+
 def unused(*_: object) -> Any:
     raise AssertionError("nothing is malformed and nothing fails here")
 
@@ -92,8 +99,7 @@ def test_a_stream_that_outlasts_the_grace_is_ended_with_it_and_not_after_twice_a
         await server.shutdown(GRACE_S)
         ended.append(loop.time())
 
-    with asyncio.Runner(loop_factory=SkippingLoop) as runner:
-        runner.run(scene())
+    play(scene)
 
     assert len(ended) == 2
     assert all(GRACE_S <= moment <= GRACE_S + 1 for moment in ended)  # aiohttp rounds up to whole seconds
@@ -125,8 +131,7 @@ def test_a_client_that_takes_nothing_of_its_answer_is_cut_off_and_a_slow_one_is_
         await asyncio.sleep(WRITE_PATIENCE_S * 2)
         assert wire.aborted
 
-    with asyncio.Runner(loop_factory=SkippingLoop) as runner:
-        runner.run(scene())
+    play(scene)
 
 
 def test_a_client_that_has_taken_its_answer_may_wait_as_long_as_it_likes() -> None:
@@ -140,8 +145,7 @@ def test_a_client_that_has_taken_its_answer_may_wait_as_long_as_it_likes() -> No
         await asyncio.sleep(WRITE_PATIENCE_S * 3)
         assert not wire.aborted
 
-    with asyncio.Runner(loop_factory=SkippingLoop) as runner:
-        runner.run(scene())
+    play(scene)
 
 
 def test_a_connection_that_is_closed_does_not_stay_open_for_bytes_that_nobody_takes() -> None:
@@ -155,5 +159,4 @@ def test_a_connection_that_is_closed_does_not_stay_open_for_bytes_that_nobody_ta
         await asyncio.sleep(WRITE_PATIENCE_S)
         assert wire.aborted
 
-    with asyncio.Runner(loop_factory=SkippingLoop) as runner:
-        runner.run(scene())
+    play(scene)

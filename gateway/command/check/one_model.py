@@ -54,8 +54,8 @@ def _rows(settings: Settings, model: str) -> list[tuple[str, str, str]]:
         ("context_window", "none" if window is None else str(window), origin),
     ]
     for name in ("max_output_tokens", "output_reserve", "tokenizer", "on_overflow", "fallbacks"):
-        otherwise = getattr(settings.defaults, name, None) != getattr(DEFAULTS, name, None)
-        source = _source(entries, settings, name, f"defaults.{name}" if otherwise else "default")
+        in_defaults = getattr(settings.defaults, name, None) != getattr(DEFAULTS, name, None)
+        source = _source(entries, settings, name, f"defaults.{name}" if in_defaults else "default")
         rows.append((name, _shown(getattr(route, name)), source))
     own = Fold(route.mode, route.client_modes, route.max_retries, route.policy, route.summary)
     for setting in (setting for setting in SETTINGS if setting.path.startswith("fold.")):

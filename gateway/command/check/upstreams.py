@@ -20,9 +20,8 @@ PATIENCE_S: Final = 10.0
 """Seconds. Clients do not wait longer for a list of models."""
 WITHOUT_LIST: Final = frozenset({404, 405, 501})
 """Statuses of working servers that have no list of models."""
-
-
 RIGHT_URL: Final = "Is its base URL right? It often ends in /v1"
+"""The advice for an upstream that does not list its models."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,10 +96,10 @@ def _with_long_ones_cut(arguments: Mapping[str, object]) -> dict[str, object]:
 
 
 def _without_common_rows(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return arguments without the rows at the beginning and at the end that are the same in two of them: what an edit replaces, and by what,
-    differs between."""
+    """Return the arguments of an edit without the rows at the beginning and at the end that its old and its new text have in common. An edit is a
+    call with just two arguments of several rows."""
     rows = {key: text.rstrip("\n").split("\n") for key, text in texts.items() if "\n" in text}
-    if len(rows) != 2:  # what is replaced, and by what
+    if len(rows) != 2:
         return dict(texts)
     old, new = rows.values()
     most = min(len(old), len(new)) - 1  # one row of each stays, to say where

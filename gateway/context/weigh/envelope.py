@@ -94,8 +94,10 @@ def _header_rows(pool: FoldedLines) -> dict[_Form, list[int]]:
 
 
 def _header_of(reading: MessageLines) -> list[_Form]:
-    """Return the forms of the first rows of a result, to the one that opens the output behind it; none without such a row. Most results have none, so
-    no form is made of their rows."""
+    """Return the forms of the first rows of a result, to the one that opens the output behind it; of a result of one row, the form of this row.
+
+    Most other results have no row that opens an output. Then no form is made of their rows.
+    """
     if len(reading.lines) == 1 and reading.tool and reading.lines[0].kind is OUTPUT:
         return [(tool_in(reading.tool), _without_words_of_call(reading.lines[0].text, reading.tool))]
     if not reading.tool or not any([line.text.endswith(_OPENS) for line in reading.lines[:MOST_HEADER_ROWS]]):

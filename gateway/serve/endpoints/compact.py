@@ -35,7 +35,7 @@ COMPACTION_SHARE: Final = 8
 """Share of the window that a compaction may take. Chosen: most of the window stays free for work."""
 LARGEST_COMPACTION: Final = 12_000
 """Tokens. Chosen: a longer text is a conversation, not a memory of one."""
-LONGEST_HELD: Final = 2**20
+LONGEST_SEARCHED: Final = 2**20
 """Bytes of an answer in which a compaction item is looked for. Chosen: an item has the size of some pages, an answer without one seldom has more."""
 _COMPACTION: Final = re.compile(rb'"type"\s{0,9}:\s{0,9}"compaction"')
 """A compaction item in an answer. Text that a model writes has escapes before the quotation marks."""
@@ -81,13 +81,15 @@ async def compact_conversation(
 
 
 async def _cannot_compact(answer: Answer, conversation: Conversation) -> bool:
-    """Return whether an answer shows that the upstream cannot compact, so that we do. A lenient server may pass over the item and answer the
-    conversation: Codex would end its session at such an answer. If only the upstream has a part of the conversation, we cannot. Raises
-    UpstreamUnreachable."""
+    """Return whether an answer shows that the upstream cannot compact, so that we do. If only the upstream has a part of the conversation, we
+    cannot. Raises UpstreamUnreachable.
+
+    A lenient server may ignore the item and answer the conversation. Codex would end its session at such an answer.
+    """
     if conversation.refers_elsewhere:
         return False
     if answer.status == HTTPStatus.OK and wants_compaction(conversation):
-        return not _COMPACTION.search(await upstream_first.read_until(answer, _COMPACTION, LONGEST_HELD))
+        return not await upstream_first.has_sign(answer, _COMPACTION, LONGEST_SEARCHED)
     if answer.status not in REFUSALS:
         return False
     if answer.status in MISSING_STATUSES:

@@ -1,6 +1,8 @@
 """Endpoints that ask the upstream first, and answer themselves only if the upstream does not have the endpoint."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
@@ -10,7 +12,7 @@ from gateway.context.life.task import Task
 from gateway.serve import arrival as arrivals
 from gateway.serve import keys
 from gateway.serve import record as records
-from gateway.serve.answers.answer import Answer, readable
+from gateway.serve.answers.answer import Answer, hold_until, readable
 from gateway.serve.answers.relay import relay
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.body import read
@@ -74,24 +76,25 @@ async def lacks_endpoint(answer: Answer, conversation: Conversation) -> bool:
 
 async def read_refusal(answer: Answer) -> bytes:
     """Return the decoded beginning of a refusal; the answer holds it, to be forwarded. Raises UpstreamUnreachable."""
-    try:
+    with _breaking_off(answer):
         answer.held = await read_body(answer.response, LONGEST_REFUSAL)
-    except OSError as error:
-        raise UpstreamUnreachable(answer.target.name, "broke off in the middle of its answer") from error
     return readable(answer.response, answer.held)
 
 
-async def read_until(answer: Answer, sign: re.Pattern[bytes], most: int) -> bytes:
-    """Return the decoded beginning of an answer, up to a sign or at least ``most`` bytes; the answer holds it, to be forwarded. Raises
+async def has_sign(answer: Answer, sign: re.Pattern[bytes], longest: int) -> bool:
+    """Return whether the first ``longest`` bytes of an answer have a sign; the answer holds what was read, to be forwarded. Raises
     UpstreamUnreachable."""
-    decoded = b""
+    with _breaking_off(answer):
+        return await hold_until(answer, sign, longest)
+
+
+@contextmanager
+def _breaking_off(answer: Answer) -> Iterator[None]:
+    """Raise UpstreamUnreachable if the answer breaks off."""
     try:
-        while not sign.search(decoded) and len(answer.held) < most and (piece := await answer.response.next_piece()):
-            answer.held += piece
-            decoded = readable(answer.response, answer.held)
+        yield
     except OSError as error:
         raise UpstreamUnreachable(answer.target.name, "broke off in the middle of its answer") from error
-    return decoded
 
 
 async def forward_answer(gateway: Gateway, request: web.BaseRequest, answer: Answer) -> web.StreamResponse:

@@ -61,10 +61,10 @@ async def _read_list(gateway: Gateway, target: Target, headers: CIMultiDict[str]
                 origins |= read_origins(stated)
         on_demand = other_list is not None and other_list.on_demand
         lists.store(target.name, target.provider.read_windows(body), running, origins, on_demand=on_demand)
-    except UpstreamUnreachable as error:
+    except (UpstreamUnreachable, AskFailed) as error:
         lists.note_failure(target.name, error.reason)
     except OSError as error:
-        lists.note_failure(target.name, error.reason if isinstance(error, AskFailed) else type(error).__name__)
+        lists.note_failure(target.name, type(error).__name__)
 
 
 async def _get(gateway: Gateway, target: Target, path: str, headers: CIMultiDict[str]) -> tuple[int, bytes]:
