@@ -4,11 +4,13 @@ A promise is more than not to crash: what is read twice reads the same, what is 
 request, and what cannot be ours is no value.
 """
 
+import gzip
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
 import orjson
+from multidict import CIMultiDict
 
 from gateway.config import SettingsError
 from gateway.config import parse as parse_settings
@@ -22,6 +24,7 @@ from gateway.context.life.replies import StatedNumbers
 from gateway.context.life.task import Task
 from gateway.context.summarise import transcript
 from gateway.context.write.folding import fold_conversation  # noqa: F401  # loads what folding needs before the fuzzer watches
+from gateway.serve.incoming.encoding import CannotDecodeError, decoder_for, zstd
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.limits import check_request, check_text
 from gateway.state import facts, forgetting
@@ -38,6 +41,8 @@ from providers.sse import Event, Events
 WINDOW: Final = 400
 """Tokens; so small that most conversations are folded."""
 LIMITS: Final = Server(max_body=2**20, max_messages=200, max_values=5000, max_depth=40)
+UNPACKED_AT_ONCE: Final = 4096
+"""Bytes."""
 COUNT: Final = Counter(
     lambda message: 4 + len(repr(message)) // 4, lambda text: len(text) // 4 + 1, exact=True
 )  # as quick as can be
@@ -191,8 +196,35 @@ def ours(raw: bytes) -> None:
     assert left is None or wire_message.text_of(left) in text
 
 
+def compressed(raw: bytes) -> None:
+    """Decompress a body: its text is the same in whatever pieces it comes, and no step gives more than it may."""
+    for encoding in ("gzip", "zstd"):
+        whole = _decompressed(raw, encoding, len(raw) or 1)
+        assert whole == _decompressed(raw, encoding, 1)
+        assert whole == _decompressed(raw, encoding, 7)
+
+
+def _decompressed(raw: bytes, encoding: str, size: int) -> bytes | None:
+    """Return the text of a body that comes in pieces of a size; None if it is damaged, cut off or too long."""
+    decoder = decoder_for(CIMultiDict({"Content-Encoding": encoding}))
+    assert decoder is not None
+    text = b""
+    try:
+        for start in range(0, len(raw), size):
+            rest = raw[start : start + size]
+            while piece := decoder.decode(rest, UNPACKED_AT_ONCE):
+                assert len(piece) <= UNPACKED_AT_ONCE
+                text, rest = text + piece, b""
+                if len(text) > LIMITS.max_body:
+                    return None
+    except CannotDecodeError:
+        return None
+    return text if decoder.is_whole else None
+
+
 TARGETS: Final[Mapping[str, Target]] = {
     **{format.name: (lambda raw, format=format: body(format, raw)) for format in FORMATS.values()},
+    "compressed": compressed,
     "events": events,
     "form": form,
     "refusal": refusal,
@@ -280,6 +312,11 @@ SEEDS: Final[Mapping[str, list[Any]]] = {
             {"role": "assistant", "content": "", "thinking": "hm", "tool_calls": [
                 {"function": {"name": "f", "arguments": {"a": n}}} for n in range(2)]},
             *[{"role": "tool", "tool_name": "f", "content": _RECORDS} for n in range(2)], *_TURNS, {"role": "user", "content": "And order A-7?"}]},
+    ],
+    "compressed": [
+        gzip.compress(b'{"model":"m"}' * 9, mtime=0),
+        zstd.compress(b'{"model":"m"}' * 9),
+        zstd.compress(bytes(range(256)), options={zstd.CompressionParameter.checksum_flag: 1}),
     ],
     "events": [
         b'data: {"choices":[{"index":0,"delta":{"content":"Hi"}}],"usage":{"prompt_tokens":9}}\n\ndata: [DONE]\n\n',

@@ -21,7 +21,7 @@ from gateway.observe.exchange import Call, Exchange
 from gateway.serve.answers.answer import LONGEST_ERROR
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.body import READS_FASTER
-from gateway.serve.incoming.encoding import inflater, readable_encodings
+from gateway.serve.incoming.encoding import decoder_for, readable_encodings
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.headers import OURS
 from gateway.serve.incoming.limits import check_request, check_text
@@ -201,10 +201,9 @@ class EnvoyAttempt:
 
     async def _on_response_body(self, body: bytes) -> bytes:
         """Read the body of an error."""
-        decode = inflater(self.answer_headers)
-        return await self._judge(
-            "response_body", decode.decompress(body, LONGEST_ERROR) if decode is not None else body, ()
-        )
+        decoder = decoder_for(self.answer_headers)
+        error_body = decoder.decode(body, LONGEST_ERROR) if decoder is not None else body
+        return await self._judge("response_body", error_body, ())
 
     async def _judge(self, part: str, error_body: bytes, removed: tuple[str, ...]) -> bytes:
         """Let an error pass, or mark it for Envoy's retry if it says "too long" and a smaller request can follow."""

@@ -2,7 +2,10 @@
 script or one of its own."""
 
 import asyncio
+import gzip
 import hashlib
+import sys
+import zlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -18,10 +21,21 @@ from gateway.standin import completion, dialects, message_events, validity
 from gateway.standin.answers import EVENTS, JSON, Answer, Completion, Raw, Refuse
 from gateway.standin.apis import APIS, CHAT, MESSAGES, OLLAMA, RESPONSES, RULES, Api
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
 Windows = int | Mapping[str, int] | Callable[[str], int]
 Scripted = Answer | Callable[["Seen"], Answer | None]
 """An answer, or a function of the request; None from it means: judge as usual."""
 
+UNPACK: Final[Mapping[str, Callable[[bytes], bytes]]] = {
+    "gzip": gzip.decompress,
+    "deflate": zlib.decompress,
+    "zstd": zstd.decompress,
+}
+"""What decompresses a request, for each `Content-Encoding`."""
 LARGEST_BODY: Final = 1 << 30
 """Bytes. Chosen far above every test body: limits are tested at the gateway."""
 LARGEST_HEADER: Final = 1 << 18
@@ -167,7 +181,13 @@ class StandIn:
         """Record a request and how its answer ended."""
         body = await request.read()
         seen = Seen(
-            request.method, request.path, request.query_string, request.headers, body, request.raw_path, _read(body)
+            request.method,
+            request.path,
+            request.query_string,
+            request.headers,
+            body,
+            request.raw_path,
+            _json_in(body, request.headers),
         )
         async with self._arrival:
             self.requests.append(seen)
@@ -355,10 +375,12 @@ class StandIn:
             return await _play(request, answer)
 
 
-def _read(body: bytes) -> Any:
+def _json_in(body: bytes, headers: Mapping[str, str]) -> Any:
+    """Return the JSON of a body, which may be compressed; None for any other."""
+    unpack = UNPACK.get(headers.get("content-encoding", "identity"))
     try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError:
+        return orjson.loads(body if unpack is None else unpack(body))
+    except (ValueError, EOFError, OSError, zlib.error, zstd.ZstdError):
         return None
 
 

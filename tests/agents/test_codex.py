@@ -1,5 +1,7 @@
 """Codex works through the gateway in a window that its conversation passes several times, by HTTP and over a WebSocket."""
 
+import base64
+import time
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +62,44 @@ async def test_codex_by_http(place: Workplace, model: Reader) -> None:
     assert [seen.path for seen in asked if seen.status != 200 or seen.violations] == []
     assert all(RULE.encode() in seen.body and TASK.encode() in seen.body for seen in asked)
     assert SECOND_TASK.encode() in asked[-1].body
+
+
+def token(**claims: Any) -> str:
+    """Return a token as ChatGPT's login gives it, without a signature."""
+    parts = ({"alg": "none", "typ": "JWT"}, claims)
+    return ".".join(base64.urlsafe_b64encode(orjson.dumps(part)).rstrip(b"=").decode() for part in parts) + ".c2ln"
+
+
+async def test_codex_logged_in_with_chatgpt(place: Workplace, model: Reader) -> None:
+    """It compresses its requests with zstd. They are folded like others."""
+    now = int(time.time())
+    account = {"chatgpt_plan_type": "pro", "chatgpt_account_id": "acc-1", "chatgpt_user_id": "u-1"}
+    claims = {"email": "a@example.com", "exp": now + 86400, "https://api.openai.com/auth": account}
+    tokens = {"id_token": token(**claims), "access_token": token(**claims), "refresh_token": "r", "account_id": "acc-1"}
+    login = {
+        "auth_mode": "chatgpt",
+        "tokens": tokens,
+        "last_refresh": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now)),
+    }
+    (place.home / ".codex" / "auth.json").write_bytes(orjson.dumps(login))
+    async with (
+        StandIn(window=WINDOW, otherwise=model) as standin,
+        running.in_process(running.configured(standin, CONFIG)) as gateway,
+    ):
+        own = gateway.base_url.removesuffix("/v1")
+        where = f'openai_base_url = "{own}/v1"\nchatgpt_base_url = "{own}/backend-api"\n'
+        (place.home / ".codex" / "config.toml").write_text(where, "utf-8")
+        model.begin()
+        assert "Done." in await place.run("codex", *RUN, TASK)
+        async with gateway.session.get(f"{gateway.admin_url}/api/exchanges?limit=500") as response:
+            records = await response.json()
+    asked = [seen for seen in standin.requests if seen.path == "/v1/responses" and seen.method == "POST"]
+    whole = [seen for seen in asked if "content-encoding" in seen.headers]
+
+    assert {seen.headers["content-encoding"] for seen in whole} == {"zstd"}
+    assert "fold" in {record["action"] for record in records}
+    assert 0 < len(whole) < len(asked)
+    assert [seen.path for seen in asked if seen.status != 200 or seen.violations] == []
 
 
 async def test_codex_over_a_websocket(place: Workplace, model: Reader) -> None:

@@ -1,7 +1,6 @@
 """Client keys: nobody is served without one, each is held to its models, modes and limits, and none leaves the gateway."""
 
 import asyncio
-import gzip
 from hashlib import sha256
 
 import aiohttp
@@ -19,6 +18,7 @@ from structlog.testing import capture_logs
 from gateway import config as settings
 from gateway.standin import StandIn
 from tests import fakes, raw, running
+from tests.compressed import PACK
 
 KEY, OTHER = "tfk_the-key-of-alice", "tfk_the-key-of-bob"
 UPSTREAM_KEY = "sk-of-the-operator"
@@ -922,6 +922,7 @@ PLAIN = b'{"choices":[{"message":{"content":"%b"}}]}'
 BILLED = PLAIN[:-1] + b',"usage":{"prompt_tokens":3,"completion_tokens":4}}'
 
 
+@pytest.mark.parametrize("encoding", ["gzip", "zstd"])
 @pytest.mark.parametrize(
     ("path", "kind", "answer", "charged"),
     [
@@ -934,11 +935,11 @@ BILLED = PLAIN[:-1] + b',"usage":{"prompt_tokens":3,"completion_tokens":4}}'
     ],
 )
 async def test_an_answer_that_comes_compressed_is_charged_as_it_reads(
-    guarded, standin, at_noon, path, kind, answer, charged
+    guarded, standin, at_noon, path, kind, answer, charged, encoding
 ):
     """Some upstreams compress although they are asked not to."""
-    packed = gzip.compress(answer)
-    standin.script.append(fakes.verbatim(200, packed, {"content-type": kind, "content-encoding": "gzip"}))
+    packed = PACK[encoding](answer)
+    standin.script.append(fakes.verbatim(200, packed, {"content-type": kind, "content-encoding": encoding}))
     running = await guarded(tpm=10_000)
     body = {"model": "gpt-4o", "stream": "event" in kind, "messages": [fakes.user("hi")], "prompt": "hi"}
     got = await running.ask("POST", path, orjson.dumps(body), {**BEARER, **JSON})

@@ -15,6 +15,7 @@ from gateway.serve.incoming.uploads import WINDOW_S
 from gateway.standin import Gate, Raw, StandIn
 from tests import fakes
 from tests.allocation import allocation
+from tests.compressed import PACK
 from tests.hostile.wire import connected, head, request, until
 from tests.running import PATIENCE_S
 
@@ -125,37 +126,38 @@ async def test_a_chunked_body_that_does_not_stop_is_refused(gateway, standin):
         assert (await client.answer())[0] == 413
 
 
-async def test_a_small_body_that_unpacks_to_gigabytes_is_refused(gateway, standin):
+@pytest.mark.parametrize("encoding", PACK)
+async def test_a_small_body_that_unpacks_to_gigabytes_is_refused(gateway, standin, encoding):
     running = await gateway(standin, {"server": {"max_body": "4MiB"}})
-    bomb = gzip.compress(bytes(60 * MIB))
-    answer = await running.chat(bomb, {"content-encoding": "gzip"})
+    bomb = PACK[encoding](bytes(60 * MIB))
+    answer = await running.chat(bomb, {"content-encoding": encoding})
     assert answer.status == 413
     assert standin.requests == []
-    packed = gzip.compress(of_size(3 * MIB))
-    assert (await running.chat(packed, {"content-encoding": "gzip"})).status == 200
+    packed = PACK[encoding](of_size(3 * MIB))
+    assert (await running.chat(packed, {"content-encoding": encoding})).status == 200
 
 
-def test_unpacking_takes_no_more_memory_than_what_is_allowed():
-    class Asked:
-        headers = CIMultiDict({"Content-Encoding": "gzip"})
+class Asked:
+    """As much of a request as decompressing it needs."""
 
-    bomb = gzip.compress(bytes(100 * MIB))
+    def __init__(self, encoding: str) -> None:
+        self.headers = CIMultiDict({"Content-Encoding": encoding})
+
+
+@pytest.mark.parametrize("encoding", PACK)
+def test_unpacking_takes_no_more_memory_than_what_is_allowed(encoding):
+    bomb = PACK[encoding](bytes(100 * MIB))
     with allocation() as found, pytest.raises(ClientError, match="max_body"):
-        decompress(Asked(), bomb, 8 * MIB)
+        decompress(Asked(encoding), bomb, 8 * MIB)
     assert found.peak < 12 * MIB
 
 
-PACKED = gzip.compress(b"{}", mtime=0)
-
-
-@pytest.mark.parametrize(
-    "body", [b"not gzip", PACKED[:-9], PACKED * 2, b""], ids=["not gzip", "cut off", "two members", "empty"]
-)
-def test_what_cannot_be_unpacked_is_left_for_the_upstream_to_judge(body):
-    class Asked:
-        headers = CIMultiDict({"Content-Encoding": "gzip"})
-
-    assert decompress(Asked(), body, MIB) == body
+@pytest.mark.parametrize("encoding", ["gzip", "zstd"])
+@pytest.mark.parametrize("fault", ["other", "cut off", "two parts", "empty"])
+def test_what_cannot_be_unpacked_is_left_for_the_upstream_to_judge(encoding, fault):
+    packed = PACK[encoding](b"{}")
+    body = {"other": b"not packed", "cut off": packed[:-5], "two parts": packed * 2, "empty": b""}[fault]
+    assert decompress(Asked(encoding), body, MIB) == body
 
 
 # How much there may be at one time

@@ -8,7 +8,7 @@ from gateway.serve.incoming.encoding import readable_encodings
 @pytest.mark.parametrize(
     ("offered", "kept"),
     [
-        ("gzip, deflate, br, zstd", "gzip, deflate"),
+        ("gzip, deflate, br, zstd", "gzip, deflate, zstd"),
         ("br", "identity"),
         ("", "identity"),
         ("GZIP;q=0.5, *;q=0", "gzip;q=0.5"),

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import zlib
 from collections.abc import Callable, Iterator
 from typing import Final, Self
 
@@ -10,7 +9,7 @@ import msgspec
 from aiohttp import hdrs
 
 from gateway.context.life.replies import Refusal, Reply
-from gateway.serve.incoming.encoding import inflater
+from gateway.serve.incoming.encoding import CannotDecodeError, decoder_for
 from gateway.upstream.client import Target, UpstreamUnreachable
 from gateway.upstream.refusals import refusal_from
 from gateway.upstream.response import Response
@@ -250,17 +249,16 @@ def decoder(response: Response, largest: int = LONGEST_ERROR) -> Callable[[bytes
     ``largest`` is how many bytes it returns for one piece: a small piece may hold gigabytes. The rest comes with the next piece, unless
     as much waits already; then nothing more is read.
     """
-    inflate = inflater(response.headers)
-    if inflate is None:
+    found = decoder_for(response.headers)
+    if found is None:
         return _as_is
 
     def decode(chunk: bytes) -> bytes:
-        waiting = inflate.unconsumed_tail
-        if len(waiting) > largest:
+        if found.waiting > largest:
             return b""
         try:
-            return inflate.decompress(waiting + chunk if waiting else chunk, largest)
-        except zlib.error:
+            return found.decode(chunk, largest)
+        except CannotDecodeError:
             return b""
 
     return decode

@@ -1,14 +1,13 @@
 """Read a request's body within limits of size and time, and decompress it."""
 
 import asyncio
-import zlib
 from typing import Final
 
 from aiohttp import hdrs, web
 
 from gateway.config.values import Server
 from gateway.serve.incoming.admission import hold
-from gateway.serve.incoming.encoding import inflater
+from gateway.serve.incoming.encoding import CannotDecodeError, decoder_for
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.uploads import SlowUpload
 from gateway.state.threads import INLINE
@@ -95,18 +94,18 @@ def decompress(request: web.BaseRequest, raw: bytes, longest: int) -> bytes:
     Returns unreadable bytes unchanged: then nothing is decided and the upstream judges them. Raises ClientError above
     the limit.
     """
-    inflate = inflater(request.headers)
-    if inflate is None:
+    decoder = decoder_for(request.headers)
+    if decoder is None:
         return raw
     pieces: list[bytes] = []
     size, rest = 0, raw
     try:
-        while not inflate.eof and (piece := inflate.decompress(rest, UNPACKED_AT_ONCE)):
+        while piece := decoder.decode(rest, UNPACKED_AT_ONCE):
             pieces.append(piece)
             size += len(piece)
-            rest = inflate.unconsumed_tail
+            rest = b""
             if size > longest:
                 raise too_large(longest, size)
-    except zlib.error:
+    except CannotDecodeError:
         return raw
-    return b"".join(pieces) if inflate.eof and not inflate.unused_data else raw
+    return b"".join(pieces) if decoder.is_whole else raw
