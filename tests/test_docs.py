@@ -304,6 +304,25 @@ def test_every_function_and_class_on_the_page_about_the_architecture_exists():
     assert missing == set()
 
 
+def headings(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    titles = re.findall(r"^#{1,4} (.+)$", FENCE.sub("", page.read_text("utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", ["CHANGELOG.md", "README.md", "CONTRIBUTING.md"])
+def test_every_link_of_a_page_that_is_read_outside_the_site_leads_to_a_heading(page):
+    """The site's own build finds the broken links of docs/."""
+    links = re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", (ROOT / page).read_text("utf-8"))
+    assert links
+    broken = {
+        (path, anchor)
+        for path, anchor in links
+        if not (ROOT / (path or page)).exists() or (anchor and anchor not in headings(ROOT / (path or page)))
+    }
+    assert broken == set()
+
+
 @pytest.mark.parametrize("page", ["decisions.md", "experiments.md"])
 def test_the_contents_list_every_heading(page):
     listed = re.findall(r"^(?: *- )?\[(.+)\]\(#", section(page, "## Contents"), re.MULTILINE)
