@@ -187,7 +187,7 @@ class Recent(Generic[K, V]):
     def put(self, key: K, value: V) -> V:
         """Store a value that is not None in place of the key's earlier one, and return it."""
         size = self._size(key, value)
-        if (replaced := self._young.pop(key, None)) is not None:
+        if key in self._young and (replaced := self._young.pop(key, None)) is not None:
             given_back = self._size(key, replaced)
             self._young_bytes -= given_back
             self._memory.count(-given_back)

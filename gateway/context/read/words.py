@@ -62,7 +62,7 @@ class Word(str):
 
     def __new__(cls, token: str, key: str, shape: Shape, size: float) -> Self:
         """Make the word of a token with this shape."""
-        word = super().__new__(cls, token)
+        word = str.__new__(cls, token)
         word.key = key
         word.shape = shape
         word.size = size
@@ -127,6 +127,10 @@ information retrieval, 2007), with two spoken forms of the article."""
 
 Words = Callable[[str], tuple[Word, ...]]
 
+_NO_WORDS: Final[Iterator[Word]] = iter(())
+"""What is cached for a token without words, as every sixth of a text is. Other than an empty tuple it counts as true, so that one look-up
+tells that the token is known."""
+
 
 class Lexicon:
     """Reads texts as words. Tokens and short texts are cached, so equal words are mostly the same object: this makes comparing them fast."""
@@ -134,7 +138,7 @@ class Lexicon:
     __slots__ = ("_texts", "_tokens")
 
     def __init__(self, memory: Memory) -> None:
-        self._tokens: Recent[str, tuple[Word, ...]] = Recent(memory, _bytes_of_token, TOKENS_SHARE)
+        self._tokens: Recent[str, Iterable[Word]] = Recent(memory, _bytes_of_token, TOKENS_SHARE)
         self._texts: Recent[str, tuple[Word, ...]] = Recent(
             memory, lambda text, found: TEXT_BYTES + 8 * len(found) + bytes_of_pairs(text, found), TEXTS_SHARE
         )
@@ -156,9 +160,9 @@ class Lexicon:
         found = {word.key: word for token in plain.split() for word in recent(token) or known(token)}
         return tuple(found.values())
 
-    def _known(self, token: str) -> tuple[Word, ...]:
+    def _known(self, token: str) -> Iterable[Word]:
         found = self._tokens.get(token)
-        return self._tokens.put(token, self._read(token)) if found is None else found
+        return self._tokens.put(token, self._read(token) or _NO_WORDS) if found is None else found
 
     def _read(self, token: str) -> tuple[Word, ...]:
         """Return the words of a token: mostly one; several in a script without spaces, and of a position in a file."""
@@ -175,9 +179,9 @@ class Lexicon:
         return _word(token, bare, shape)
 
 
-def _bytes_of_token(token: str, found: tuple[Word, ...]) -> int:
+def _bytes_of_token(token: str, found: Iterable[Word]) -> int:
     """Return the bytes that a cached token takes with its words."""
-    return TOKEN_BYTES + bytes_of_pairs(token, found)
+    return TOKEN_BYTES if token.isascii() else TOKEN_BYTES + bytes_of_pairs(token, found)
 
 
 def bytes_of_pairs(text: str, found: Iterable[Word]) -> int:
