@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from gateway.context.cut import agents, replay
-from gateway.context.cut.layout import Layout, Question
+from gateway.context.cut.layout import Layout
 from gateway.context.cut.media_and_reasoning import has_media_or_reasoning, without_media_and_reasoning
 from gateway.context.cut.result_limits import result_limits
 from gateway.context.cut.source import Source
@@ -32,17 +32,17 @@ def _make_layout(source: Source) -> Layout:
     room = _room_of(source)
     units = _units(source, room)
     question = newest_question(units)
+    asked = units[question].indices if question >= 0 else ()
     ends_with_question = _ends_with_question(units, question)
     if source.rung_limits.newest_only:
         cut = Cut(first_kept=max(len(units) - 1, 0))
-        questions = (Question(units[question].indices, cut),) if question >= 0 else ()
         return Layout(
             units=tuple(units),
             room=room,
             cut=cut,
             cut_at_question=cut,
             folded=folded_by(cut, units),
-            questions=questions,
+            question=asked,
             ends_with_question=ends_with_question,
         )
     cuts = _cuts(source, units, room)
@@ -53,7 +53,7 @@ def _make_layout(source: Source) -> Layout:
         cut=cut,
         cut_at_question=cuts[question] if question >= 0 else Cut(),
         folded=folded_by(cut, units),
-        questions=_questions_since_cut(units, cuts, question),
+        question=asked,
         ends_with_question=ends_with_question,
         prefix_breaks=ends_with_question and replay.prefix_breaks(units, room),
         # Until a cut moves it is the same object.
@@ -61,21 +61,6 @@ def _make_layout(source: Source) -> Layout:
         has_agent=agents.has_agent(units),
         autonomous=agents.is_autonomous(units, _results_in(source)),
     )
-
-
-def _questions_since_cut(units: Sequence[Unit], cuts: Sequence[Cut], newest: int) -> tuple[Question, ...]:
-    """Return the questions since the last one with which the cut moved; unit ``newest`` has the current one.
-
-    A cut that moved inside a turn changed the request before this turn's question, not the quotes behind it.
-    """
-    questions: list[Question] = []
-    for position in range(newest, -1, -1):
-        if units[position].kind is not USER:
-            continue
-        questions.append(Question(units[position].indices, cuts[position]))
-        if position == 0 or cuts[position] is not cuts[position - 1]:
-            break
-    return tuple(reversed(questions))
 
 
 def _results_in(source: Source) -> int:

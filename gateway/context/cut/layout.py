@@ -1,18 +1,8 @@
 """The layout of a fold: which messages are kept, which are folded, and the tokens of digest and quotes. No text is written yet."""
 
-from typing import NamedTuple
-
 import msgspec
 
 from gateway.context.cut.units import Cut, Room, Unit
-
-
-class Question(NamedTuple):
-    """The user messages of a turn, and the cut when the turn began. Only messages that this cut folds are quoted for them."""
-
-    indices: tuple[int, ...]
-    """The positions of the messages in the conversation."""
-    cut: Cut
 
 
 class Layout(msgspec.Struct, frozen=True):
@@ -25,8 +15,8 @@ class Layout(msgspec.Struct, frozen=True):
     """The cut at the beginning of the current turn. Only messages that it folds are quoted."""
     folded: tuple[int, ...]
     """Indices of the folded messages."""
-    questions: tuple[Question, ...]
-    """The questions since the last one with which the cut moved; the current one is the last."""
+    question: tuple[int, ...]
+    """Indices of the user messages of the newest turn that has some: for them lines are quoted."""
     ends_with_question: bool = False
     """Whether the request ends with the current question, or with the beginning of its answer."""
     prefix_breaks: bool = False
@@ -42,11 +32,6 @@ class Layout(msgspec.Struct, frozen=True):
     set_aside: tuple[int, ...] = ()
     """Indices of messages after the cut that are left out of this request and may be quoted: they make room for the
     quotes of the current question."""
-
-    @property
-    def question(self) -> tuple[int, ...]:
-        """Indices of the user messages of the newest turn that has some: for them lines are quoted."""
-        return self.questions[-1].indices if self.questions else ()
 
     @property
     def left_out(self) -> tuple[int, ...]:

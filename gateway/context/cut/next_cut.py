@@ -6,7 +6,6 @@ from gateway.context.cut.boundary import KEPT_SHARE, first_kept
 from gateway.context.cut.cost_sums import CostSums
 from gateway.context.cut.digest_tokens import with_digest, with_earlier_digest
 from gateway.context.cut.full_room import FullRoom, cut_at
-from gateway.context.cut.shares import GROWTH_REQUESTS
 from gateway.context.cut.units import Cut
 
 
@@ -54,8 +53,7 @@ def _with_cheaper_digest(full: FullRoom, folded: Cut) -> tuple[Cut, float]:
         return folded, price
     size = kept + continued.digest_tokens
     price_of_continuing = _price(full, size, rewritten=size - continued.earlier_digest.tokens)
-    can_grow = full.most_filled - size >= GROWTH_REQUESTS * full.tokens_per_request
-    return (continued, price_of_continuing) if can_grow and price_of_continuing < price else (folded, price)
+    return (continued, price_of_continuing) if price_of_continuing < price else (folded, price)
 
 
 def _trimmed_cuts(full: FullRoom) -> list[tuple[Cut, int]]:

@@ -64,12 +64,12 @@ AGENT: Final = Shares(
     most_quote_tokens=0.0,
     tight_requests=5.0,
     small_digest=(0.3, 0.4),
-    small_quotes=0.1,
-    tight_quotes=0.1,
+    small_quotes=0.0,
+    tight_quotes=0.0,
 )
 """An agent works. Later calls need tool results that no question names, so the digest is larger. Few requests are questions about
-the past: room that is kept free for their quotes moves the cut sooner for all requests. Such a question gets the free room, or kept
-turns are set aside for it."""
+the past: room that is kept free for their quotes moves the cut sooner for all requests, or makes the digest smaller. Such a question gets
+the free room, or kept turns are set aside for it."""
 CHAT: Final = Shares(
     digest=0.22,
     least_digest_tokens=LEAST_DIGEST_TOKENS,

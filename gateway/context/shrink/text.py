@@ -35,12 +35,6 @@ LEAST_GOAL_TOKENS: Final = 4
 MOST_TRIES: Final = 6
 """Most shortened texts that are made and counted. Chosen: nearly all fit after three."""
 
-MOST_OF_FIRST_TRY: Final = 0.9
-"""Share of the last try that the next one may have while no text has fitted. Chosen smaller than `MOST_OF_LAST_TRY`: first some text must fit."""
-
-MOST_GROWTH: Final = 2.0
-"""Factor by which the next try may be longer than the last one. Chosen: a very short text says little about the whole."""
-
 _LONGEST_ROW: Final = 400
 """Characters. A longer row is split. Chosen: about five lines on a screen."""
 
@@ -76,9 +70,9 @@ def shrink_text(
             break
         # The kept part has other tokens per character than the whole, so the goal is corrected by the result.
         if shorter_size <= tokens:
-            goal *= min(FILL_GOAL * tokens / shorter_size, MOST_GROWTH)
+            goal *= FILL_GOAL * tokens / shorter_size
         else:
-            goal *= min(MOST_OF_LAST_TRY if best else MOST_OF_FIRST_TRY, tokens / shorter_size)
+            goal *= min(MOST_OF_LAST_TRY, tokens / shorter_size)
     if best:
         return best
     marker_alone = marker(len(text))

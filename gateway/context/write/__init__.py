@@ -6,7 +6,7 @@
 - `replacement`: the note and the quotes for all other messages. `insertion`: both put into the kept messages.
 - `readings`, `pools`: the folded messages as lines.
 - `current_question`: what the current question asks, and how many quotes it gets. `set_aside`: how kept turns and the digest make room for them.
-- `quotes`: the quotes of all questions since the cut. `search`: the lines for one question. `fill`: what fills the rest of its room.
+- `quotes`: the quotes for the current question. `search`: the lines for one question. `fill`: what fills the rest of its room.
 
 Beside a fold:
 

@@ -127,7 +127,7 @@ class CurrentQuestion(msgspec.Struct, frozen=True, dict=True):  # cached propert
 
 
 class Allowance(NamedTuple):
-    """Limits of the quotes for a message, besides the few that other questions to an agent may have (`quotes_of`)."""
+    """Limits of the quotes for a message."""
 
     set_aside_tokens: int = 0
     """Most tokens for which kept turns are set aside; 0: none are."""
@@ -177,7 +177,7 @@ def question_text(source: Source, indices: tuple[int, ...]) -> str:
 
 
 def allowance(question: CurrentQuestion) -> Allowance:
-    """Return the limits of the quotes for a message. The few that other questions to an agent may have are not in them."""
+    """Return the limits of the quotes for a message."""
     if question.kind is Kind.STATEMENT:
         return NOTHING
     if question.kind is Kind.PERHAPS:

@@ -34,7 +34,7 @@ class Replacement(msgspec.Struct, frozen=True):
 
     note: str
     quotes: Mapping[int, str]
-    """The text of the quotes, by the index of the message that they follow: the current question, or an earlier question since the cut."""
+    """The text of the quotes, by the index of the message that they follow: the current question."""
     pool: LinePool
     in_note: frozenset[int]
     """Positions of the note's lines."""
@@ -88,9 +88,9 @@ def replacement_of(
         pool = pool_of(source, layout.left_out)
         in_note = positions_of(pool, note_lines)
     quoted = quotes_of(Search(source, layout, pool, in_note), question, kept, left)
-    quotes = {index: each.text for index, each in quoted.items()}
-    lines = [line for each in quoted.values() for line in each.lines]
-    return Replacement(note.text, quotes, pool, in_note, positions_of(pool, lines), len(lines), note.stage)
+    quotes = {layout.question[-1]: quoted.text} if quoted.lines else {}
+    in_quotes = positions_of(pool, quoted.lines)
+    return Replacement(note.text, quotes, pool, in_note, in_quotes, len(quoted.lines), note.stage)
 
 
 def _digest_tokens(source: Source, question: CurrentQuestion, left: int) -> int:

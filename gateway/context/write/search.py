@@ -43,8 +43,6 @@ class Query(NamedTuple):
     text: str
     most_tokens: int
     """Limit of its quotes."""
-    quoted_before: frozenset[LineKey]
-    """The lines that are quoted for earlier questions."""
     of_long_history: bool = False
     """Whether the folded part is many times the room. Then any number of lines with lower scores is quoted."""
     fact_tokens: float = inf
@@ -63,7 +61,7 @@ NO_QUOTES: Final = Quotes("", 0, frozenset())
 
 
 class Search(msgspec.Struct, frozen=True):
-    """The searches for the questions of one layout, in the lines of its left-out messages."""
+    """The searches for the question of one layout, in the lines of its left-out messages."""
 
     source: Source
     layout: Layout
@@ -72,7 +70,7 @@ class Search(msgspec.Struct, frozen=True):
     """Positions in the pool of the note's lines."""
 
     def find(self, query: Query) -> Quotes:
-        """Return quotes with the lines that are relevant to a question, without those in the note and those quoted before."""
+        """Return quotes with the lines that are relevant to a question, without those in the note."""
         return self.pool.choices.get_or_make(("found", query, *self._key()), partial(self._find, query))
 
     def find_and_fill(self, query: Query, kept: Mapping[int, Message]) -> Quotes:
@@ -98,7 +96,6 @@ class Search(msgspec.Struct, frozen=True):
         in_note = self._note_in(pool)
         key = ("hidden", layout.cut_at_question.first_kept, layout.set_aside, in_note)
         hidden = pool.choices.get_or_make(key, partial(_hidden_lines, layout, pool, in_note))
-        hidden |= positions_of(pool, query.quoted_before)
         scores = recall.relevance(pool, query.text, pinned_words, nearness_of(self.source))
         quoted = recall.choose(pool, scores, query.most_tokens, self.source.counter.text, hidden)
         return self._quotes(pool, quoted)
@@ -109,7 +106,7 @@ class Search(msgspec.Struct, frozen=True):
         in_note = self._note_in(pool)
         shortened = frozenset(index for index in pool.positions if index not in self.pool.positions)
         hidden = _hidden_lines(self.layout, pool, in_note, shortened)
-        hidden |= positions_of(pool, query.quoted_before | still_kept)
+        hidden |= positions_of(pool, still_kept)
         scores = recall.relevance(pool, query.text, pinned_words, nearness_of(self.source))
         most = query.most_tokens
         for_matches = most - int(WISHES_SHARE_OF_QUOTES * most)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gateway.context.choose.asking import AskingPart
-from gateway.context.cut.layout import Layout, Question
+from gateway.context.cut.layout import Layout
 from gateway.context.cut.units import USER, Cut, Room, Unit
 from gateway.context.write.current_question import (
     FOR_QUESTION,
@@ -45,7 +45,7 @@ def question(
         for turn, cost in enumerate((folded, 10))
     )
     cut = Cut(first_kept=1)
-    layout = Layout(units, Room(room, 0, 0.6, None), cut, cut, (0,), (Question((1,), cut),), **facts)
+    layout = Layout(units, Room(room, 0, 0.6, None), cut, cut, (0,), (1,), **facts)
     return CurrentQuestion(text, layout, AskingPart(points, text) if points is not None else None)
 
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from gateway.context import frames
 from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
@@ -60,36 +59,5 @@ def test_a_large_result_is_not_shortened_again_for_the_next_question() -> None:
     assert [text_of(each) for each in now if each["role"] == "tool"] == [text_of(before[-1])]
 
 
-def test_quotes_of_a_question_stay_when_the_cut_moves_inside_its_turn() -> None:
-    """The next user message finds them where they were."""
-    messages = [message("system", "You help in a warehouse.")]
-    stayed = moved = 0
-    for turn in range(14):
-        asked = 10 * max(turn - 3, 0)
-        messages.append(message("user", f"Who checked shelf {asked}-5? Count the hall {turn} afterwards, please."))
-        for step in range(3):
-            name = f"c{turn}_{step}"
-            messages += [
-                call(name, "count_shelf", shelf=f"{turn}"),
-                result(name, rows(10 * turn + step, 60 + turn % 5)),
-            ]
-        messages.append(message("assistant", f"Shelf {turn} is counted."))
-    before: list[Any] = []
-    for now in requests(messages, 5000):
-        if now[-1]["role"] == "user" and before and _note(before) == _note(now):
-            quoted = [text_of(each) for each in before if each["role"] == "user" and frames.QUOTES in text_of(each)]
-            stayed += sum(text in map(text_of, now) for text in quoted)
-            moved += sum(text not in map(text_of, now) for text in quoted)
-        before = now
-
-    assert stayed
-    assert not moved
-
-
 def _budget(room: int) -> Budget:
     return Budget(room, 0, 0, room // 50)
-
-
-def _note(request: list[Any]) -> str:
-    """Return the beginning of the first message of the user, where a digest stands."""
-    return next(text_of(each) for each in request if each["role"] == "user")[:600]

@@ -1,4 +1,4 @@
-"""Where tools are called and few requests fill the room, quotes that were given stay until the cut moves. In a chat they go."""
+"""Quotes stand behind the newest question alone."""
 
 from itertools import cycle
 
@@ -39,25 +39,6 @@ def sent(turns: int, asked: int) -> list[dict]:
         "content": f"What did the items of order W{4711 + asked * 37} cost, and what was item {asked}-3?",
     }
     return list(fold_conversation([*agent(turns), question], Budget(2600, 16, 3, 52), COUNT, Policy()).messages)
-
-
-def test_most_quotes_of_earlier_questions_stand_where_they_stood() -> None:
-    """Each request sends the questions of before, so their quotes are chosen again, and are the same."""
-    messages = agent(20, items=180)
-    broken = kept = 0
-    before: list[str] = []
-    for number in range(12):
-        messages.append({"role": "user", "content": f"What did the items of order W{4711 + number * 37} cost?"})
-        now = list(map(text_of, fold_conversation(messages, Budget(6000, 16, 3, 120), COUNT, Policy()).messages))
-        quoted = [text for text in before if frames.QUOTES in text]
-        same_cut = before[1:2] == now[1:2]
-        kept += sum(text in now for text in quoted) if same_cut else 0
-        broken += sum(text not in now for text in quoted[:-1]) if same_cut else 0
-        before = now
-        messages.append({"role": "assistant", "content": f"They cost {number + 17} dollars and more."})
-
-    assert kept > 0
-    assert broken == 0
 
 
 def test_the_question_stands_whole_before_its_quotes() -> None:
