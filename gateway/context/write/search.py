@@ -10,6 +10,7 @@ import msgspec
 
 from gateway.context import frames
 from gateway.context.choose import embedding, recall
+from gateway.context.choose.relevance import Nearness, relevance
 from gateway.context.cut.layout import Layout
 from gateway.context.cut.source import Source
 from gateway.context.read import lines
@@ -99,7 +100,7 @@ class Search(msgspec.Struct, frozen=True):
         key = ("hidden", layout.cut_at_question.first_kept, layout.set_aside, in_note)
         hidden = pool.choices.get_or_make(key, partial(_hidden_lines, layout, pool, in_note))
         hidden |= positions_of(pool, query.quoted_before)
-        scores = recall.relevance(pool, query.text, pinned_words, nearness_of(self.source))
+        scores = relevance(pool, query.text, pinned_words, nearness_of(self.source))
         quoted = recall.choose(pool, scores, query.most_tokens, self.source.counter.text, hidden)
         return self._quotes(pool, quoted)
 
@@ -110,7 +111,7 @@ class Search(msgspec.Struct, frozen=True):
         shortened = frozenset(index for index in pool.positions if index not in self.pool.positions)
         hidden = _hidden_lines(self.layout, pool, in_note, shortened)
         hidden |= positions_of(pool, query.quoted_before | still_kept)
-        scores = recall.relevance(pool, query.text, pinned_words, nearness_of(self.source))
+        scores = relevance(pool, query.text, pinned_words, nearness_of(self.source))
         most = query.most_tokens
         for_matches = most - int(WISHES_SHARE_OF_QUOTES * most)
         reach = recall.Reach.FAR if query.of_long_history else recall.Reach.NEAR
@@ -162,7 +163,7 @@ def by_meaning(source: Source) -> bool:
     return nearness_of(source) is not None
 
 
-def nearness_of(source: Source) -> recall.Nearness | None:
+def nearness_of(source: Source) -> Nearness | None:
     """Return the function that tells how near texts are to a question in meaning; None without a search by meaning."""
     vectors = embedding.load() if source.policy.semantic else None
     return partial(vectors.nearness, memory=source.memory) if vectors is not None else None
