@@ -9,8 +9,10 @@ from gateway.context import frames
 from gateway.context.cut.units import Cut
 from gateway.context.read.instructions import without_frame
 from gateway.context.read.questions import wants_to_know
-from gateway.context.write.current_question import CurrentQuestion, Kind, allowance, question_text, set_aside_tokens
-from gateway.context.write.search import NO_QUOTES, LineKey, Query, Quotes, Search
+from gateway.context.write.allowance import allowance, set_aside_tokens
+from gateway.context.write.current_question import CurrentQuestion, Kind, question_text
+from gateway.context.write.line_keys import LineKey
+from gateway.context.write.search import NO_QUOTES, Query, Quotes, Search
 from gateway.wire.message import Message
 
 LEAST_SEARCH_TOKENS: Final = 24

@@ -60,6 +60,12 @@ def messages_by_relevance(
     return [indices[position] for position in lookup.most_relevant(texts, roles, query, pinned_words, factors)]
 
 
+def words_of_pinned(source: Source) -> frozenset[str]:
+    """Return the keys of the words in pinned messages."""
+    pinned = source.structure.pinned
+    return frozenset().union(*[lines.word_keys(source.messages[index], source.memory) for index in pinned])
+
+
 def reading_of(
     source: Source, index: int, read: Callable[[Message, Memory], tuple[Line, ...]], shown: ShownCalls
 ) -> MessageLines:
