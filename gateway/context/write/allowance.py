@@ -33,8 +33,8 @@ FOR_PERHAPS: Final = (
     (LIKELY_ASKING, Allowance(set_aside_tokens=700, free_tokens=700)),
     (LEAST_ASKING, Allowance(set_aside_tokens=300, free_tokens=300)),
 )
-"""The limits of the quotes for a message that may ask, each behind the least points for it. More tokens find less: if the message asks, the
-second hundred tokens find ten of a hundred remarks, the ninth hundred one. Messages with the same points that do not ask get the quotes for nothing."""
+"""The limits of the quotes for a message that may ask, each behind the least points for it. If the message asks, a
+hundred more tokens find ten of a hundred remarks after the first 100, and one after the first 800. If it does not ask, they are wasted."""
 FOR_QUESTION: Final = Allowance(set_aside_tokens=4000, free_tokens=4000, fills=True)
 """Chosen: the best 2,600 tokens of quotes have four in five of the remarks that questions about natural chats need."""
 FOR_QUESTION_WITHOUT_SUBJECT: Final = Allowance(set_aside_tokens=1600, free_tokens=1600, fills=True)
