@@ -32,8 +32,8 @@ async def find_places(served: ServedRequest, state: Received) -> Event:
         own = [served.setup.targets[name] for name, _ in served.route.choices]
         for target in own:
             owner = target.name, served.route.name, served.identity_at(target).learner
-            if learning.is_due(owner):
-                await learning.fetch(owner)
+            if learning.owners.is_due(owner):
+                await learning.owners.fetch(owner)
             if learning.lists.is_due(target.name) and _needs_list(served, target):
                 await model_lists.ask_windows(served.gateway, target, served.headers)
         # With one upstream nothing is to be chosen.
