@@ -24,7 +24,7 @@ LONGEST_SHOWN_CALL: Final = 72
 """Characters. Of a longer call only the beginning is shown before its result: a path, or the beginning of a command."""
 
 CUT: Final = " …)"
-"""The end of a call of which only the beginning is shown."""
+"""The end of a call, if only its beginning is shown."""
 
 ShownCalls = dict[int, dict[str | None, str]]
 """How the calls of messages are shown before their results: by the message's index, and the call's id."""
