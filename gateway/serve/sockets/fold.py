@@ -99,7 +99,7 @@ def _fields_before_counting(
         "model": conversation.model[: records.LONGEST_NAME],
         "model_used": place.model[: records.LONGEST_NAME],
         "upstream": place.target.name,
-        "entry": place.entry,
+        "entry": place.window_source,
         "window": place.window,
         "format": RESPONSES.name,
         "mode": mode,
