@@ -45,7 +45,7 @@ class Folded(Generic[B]):
     fits: bool
     """Whether the request fits by our count, with the answer's reserve. False: even the smallest form is too long."""
     turns_folded: int = 0
-    """The number of turns of which nothing is kept."""
+    """The number of turns that are left out whole."""
     max_tokens: int | None = None
     """The lowered output limit; None when the request's own holds."""
     steps: "tuple[Step, ...]" = ()

@@ -12,6 +12,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
+from types import FunctionType
 
 import orjson
 
@@ -33,8 +34,11 @@ def fuzz(name: str, arguments: list[str]) -> None:
     packages = ("gateway", "providers")
     for module in [module for key, module in sys.modules.items() if key.startswith(packages) and module is not None]:
         for value in list(vars(module).values()):
-            if getattr(value, "__module__", None) == module.__name__ and hasattr(value, "__code__"):
-                value.__code__ = atheris.instrument_func(value).__code__
+            if getattr(value, "__module__", None) != module.__name__:
+                continue
+            for function in (value, *(vars(value).values() if isinstance(value, type) else ())):
+                if isinstance(function, FunctionType):
+                    function.__code__ = atheris.instrument_func(function).__code__
 
     def mutated(data: bytes, most: int, seed: int) -> bytes:
         """Change JSON value by value half of the time, and anything else byte by byte."""

@@ -15,7 +15,7 @@ from benchmarks.recall.needed import found, going_on, probes, stands, whole
 from benchmarks.recall.ours import MEMORY
 from benchmarks.recall.planted import TO_FIT_ON, with_instruction
 from gateway.context import weights
-from gateway.context.choose import digest, recall
+from gateway.context.choose import digest, recall, relevance
 from gateway.context.read import wishes
 
 BUDGETS = (0.25, 0.10)
@@ -88,7 +88,7 @@ def instructions_kept(planted: Planted) -> float:
 def set_weight(name: str, value: float) -> None:
     """Set a weight in every module that has imported it."""
     MEMORY.clear()  # it holds choices made with the old value
-    for module in (weights, recall, wishes, digest):
+    for module in (weights, recall, relevance, wishes, digest):
         if hasattr(module, name):
             setattr(module, name, value)
 

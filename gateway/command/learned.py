@@ -113,7 +113,7 @@ def _row(gateway: Gateway, settings: Settings, upstream: str, model: str) -> tup
     if target is None:
         return model, f"{upstream} (not configured)", "", ""
     place = place_of(gateway, gateway.setup, route, target)
-    return model, upstream, f"{place.window:,}", source_in_words(route, place.entry)
+    return model, upstream, f"{place.window:,}", source_in_words(route, place.window_source)
 
 
 async def _forget(settings: Settings, order: Order) -> int:

@@ -85,7 +85,7 @@ def row(text: str) -> str:
 
 
 def rows(text: str) -> str:
-    """Return a text of several rows, none of which may name a speaker."""
+    """Return a text as rows that cannot name a speaker."""
     return "\n".join(map(row, _LINE_BREAKS.split(text)))
 
 

@@ -73,7 +73,7 @@ async def _start(served: EnvoyRequest) -> State:
     gateway, route = served.gateway, served.route
     target = served.setup.targets[route.upstream]
     owner = target.name, route.name, served.identity.learner
-    await gateway.learning.fetch_if_due(owner)
+    await gateway.learning.owners.fetch_if_due(owner)
     asked_window = served.conversation.asked_window
     place = place_of(gateway, served.setup, route, target, served.identity, asked_window=asked_window)
     return advance(Received(Life(served.conversation, served.mode)), PlacesFound((place,)))

@@ -59,13 +59,7 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
     if arrival.deployment:
         request, raw = await with_model(gateway, request, raw, arrival.deployment)
     conversation = await _parse(gateway, request, raw, format, setup)
-    # A model that is not a text names none of several upstreams: `forward` refuses the request. It refuses an own endpoint of other
-    # servers, too.
-    if (
-        conversation is None
-        or (not conversation.model and "model" in conversation.head and len(setup.targets) > 1)
-        or not _has_endpoint(setup, conversation)
-    ):
+    if conversation is None or not _has_upstream(setup, conversation):
         return await forward(gateway, request, raw)
     if arrival.key is not None:
         await key_models.check_conversation(gateway, request, conversation)
@@ -76,11 +70,17 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
     return await _drive(served, Received(Life(conversation, mode_of(request, served.route))), times)
 
 
-def _has_endpoint(setup: Setup, conversation: Conversation) -> bool:
-    """Return whether an upstream of the model has the endpoint of a request. All have those below ``/v1``, so no route is made for them."""
+def _has_upstream(setup: Setup, conversation: Conversation) -> bool:
+    """Return whether an upstream can be found for a request. If not, `forward` refuses it.
+
+    A model that is not a text names none of several upstreams. An endpoint outside ``/v1`` is one that only some servers have.
+    """
+    has_unreadable_model = not conversation.model and "model" in conversation.head
+    if has_unreadable_model and len(setup.targets) > 1:
+        return False
     path = conversation.format.path
     if path.startswith("/v1/"):
-        return True
+        return True  # all upstreams have it, so no route is made
     return any(setup.targets[name].serves("POST", path) for name, _ in setup.settings.route(conversation.model).choices)
 
 
@@ -111,7 +111,7 @@ async def _drive(served: ServedRequest, received: Received, times: Times) -> web
         raise
     finally:
         close_all(served)
-        if type(state) is not PassedThrough:  # whose record stays open, as for any other path
+        if type(state) is not PassedThrough:  # the entrance makes the record of a request that is passed through
             records.of(served.request).done = True
             finish.observe(served, state, times)
             texts.keep(served, state)

@@ -53,7 +53,7 @@ class DealtSite(web.BaseSite):
         if isinstance(
             self._runner.server, Connections
         ):  # aiohttp's own server reports no ends: connections are dealt in turn
-            self._runner.server.on_end = self._report_end
+            self._runner.server.port.on_end = self._report_end
         self._channel.setblocking(False)
         asyncio.get_running_loop().add_reader(self._channel, self._readable)
         self._channel.send(READY)

@@ -22,7 +22,7 @@ from gateway.serve.gateway import Gateway
 from gateway.serve.incoming import errors
 from gateway.serve.incoming.addresses import Proxies, peer_of
 from gateway.serve.incoming.body import too_large
-from gateway.serve.incoming.connection import Connection, malformed
+from gateway.serve.incoming.connection import Connection
 from gateway.serve.incoming.guard import (
     Guard,
     check_hops,
@@ -32,6 +32,7 @@ from gateway.serve.incoming.guard import (
     preflight,
     shared_with,
 )
+from gateway.serve.incoming.malformed import malformed
 from gateway.serve.incoming.paths import PROBES, address_below, is_native, with_path
 from gateway.serve.incoming.uploads import SlowUpload
 from gateway.serve.record import Record

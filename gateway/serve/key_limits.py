@@ -52,22 +52,22 @@ async def reserve(
     answer: int | None,
     *,
     answers: int = 1,
-    turn_id: str = "",
+    response_id: str = "",
 ) -> None:
     """Reserve the tokens that a request may use, before it is sent. Raises RateLimited when the key has not enough left.
 
     ``answer`` is the largest number of output tokens of one answer, where the request states one; ``answers`` is how many it asks for.
-    ``turn_id`` is the identifier of one response on a socket, whose own request has none to reserve.
+    ``response_id`` is the id of one response on a socket. The request that opened the socket reserves nothing.
     """
     key = arrival.key
     if key is None or key.tpm is None:
         return
-    if not turn_id:
-        turn_id = arrival.ensure_id(gateway)
-    if gateway.rates.has_reservation(turn_id):  # passed through after all
+    if not response_id:
+        response_id = arrival.ensure_id(gateway)
+    if gateway.rates.has_reservation(response_id):  # passed through after all
         return
     tokens = expected(body_bytes, window, answer, key.tpm, answers=answers)
-    used, fits = await gateway.rates.reserve(turn_id, key.id, tokens, key.tpm)
+    used, fits = await gateway.rates.reserve(response_id, key.id, tokens, key.tpm)
     arrival.shared = {**arrival.shared, **dict(_limit_headers(used))}
     if not fits:
         raise RateLimited(used, arrival.shared, tokens)
@@ -88,11 +88,11 @@ def _number_of(answers: object) -> int:
     return 1
 
 
-async def admit_turn(gateway: Gateway, arrival: Arrival, turn_id: str, body_bytes: int, window: int) -> None:
+async def admit_response(gateway: Gateway, arrival: Arrival, response_id: str, body_bytes: int, window: int) -> None:
     """Count a message of a socket that asks for a response, as a request is counted, and reserve its tokens. Raises RateLimited."""
     if arrival.key is not None:
         await count_request(gateway, arrival.key, arrival)
-        await reserve(gateway, arrival, body_bytes, window, None, turn_id=turn_id)
+        await reserve(gateway, arrival, body_bytes, window, None, response_id=response_id)
 
 
 async def used_up(gateway: Gateway, arrival: Arrival) -> RateLimited | None:

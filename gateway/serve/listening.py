@@ -15,7 +15,7 @@ from gateway.serve.arrival import Arrival
 from gateway.serve.entrance import Entrance, handle
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming import aiohttp_parts, errors
-from gateway.serve.incoming.connection import Connection, Connections
+from gateway.serve.incoming.connection import Connection, Connections, Port
 from gateway.serve.incoming.http_log import http_log, silence_aiohttp
 from gateway.serve.incoming.paths import address_below, root_of
 from gateway.serve.record import Record
@@ -84,15 +84,8 @@ def _connections(gateway: Gateway, handler: Handler, limits: Server, server_sett
         protocol.body = payload
         return web.BaseRequest(message, payload, protocol, writer, task, loop)
 
-    return Connections(
-        handler,
-        patience_s=limits.header_timeout_s,
-        write_patience_s=limits.write_timeout_s,
-        answer=answer,
-        failed=gateway.failed,
-        request_factory=make,
-        **server_settings,
-    )
+    port = Port(limits.header_timeout_s, limits.write_timeout_s, answer, gateway.failed)
+    return Connections(handler, port, request_factory=make, **server_settings)
 
 
 async def bind(runner: web.BaseRunner, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> int:

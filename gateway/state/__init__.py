@@ -2,7 +2,7 @@
 
 What is kept of requests:
 
-- `learning`: what answers taught about upstreams. `conversations`: the same about single conversations. `model_lists`: what upstreams' own lists
+- `learning`: what answers teach about upstreams. `owner_facts`: what they have taught. `conversations`: the same about single conversations. `model_lists`: what upstreams' own lists
   say. `facts`, `stored_facts`: these facts as values, and in the store.
 - `known_ids`: which upstream made an id.
 - `summariser`: summaries that a model writes. `accounts`: what was spent on its calls, and whether they fail.

@@ -58,7 +58,7 @@ class Account:
         self._spent.append(Spending(self._clock(), cost, caller))
 
     def refund(self, cost: int, caller: str) -> None:
-        """Take the cost of a job off again whose first call got no answer."""
+        """Take off the cost of a job again, because its first call got no answer."""
         if self._spent:
             self._spent.append(Spending(self._spent[-1].at, -cost, caller))
 

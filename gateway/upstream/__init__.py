@@ -9,7 +9,7 @@
 The client has two ways to send:
 
 - `own_http`: our own, with `dial` (open a connection), `http1` (one connection), `sending` (the request as bytes), `received` (the answer),
-  `stall` (end exchanges in which nothing happens) and `steps` (parse long input piece by piece).
+  `stall` (end exchanges in which nothing happens) and `many_lines` (parse input with many short lines piece by piece).
 - `public_http`: aiohttp's, where our own cannot be used.
 
 `hops` marks each request, so that one that returns to the gateway is recognised.

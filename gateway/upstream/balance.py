@@ -24,7 +24,7 @@ MOST_RESTS: Final = 4096
 """Rests that are kept, the newest. Clients choose their keys and models, so the number is bounded."""
 
 Owner = tuple[str, str, str]
-"""Upstream, model and caller: whose requests failed, and for whom the upstream rests."""
+"""Upstream, model and caller. If their requests fail, the upstream rests for them."""
 
 OVERLOAD_FACTOR: Final = 1.25
 """Factor of its fair share of running requests above which an upstream counts as overloaded (Mirrokni, Thorup and

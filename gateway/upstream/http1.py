@@ -15,11 +15,11 @@ from aiohttp import StreamReader, hdrs
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from multidict import CIMultiDict, istr
 
+from gateway.upstream.many_lines import has_many_lines, step_size
 from gateway.upstream.public_http import LONGEST_LINE, MOST_HEADERS
 from gateway.upstream.received import ReceivedResponse
 from gateway.upstream.response import AskFailed, BrokenOff, Disconnected, InvalidHttp
 from gateway.upstream.sending import AT_ONCE, BegunStream, Body, pieces_of
-from gateway.upstream.steps import has_many_lines, step_size
 
 LONGEST_HEAD: Final = 2**20
 """Bytes of an answer's head, with those of all 1xx before it, and of the trailers behind its body. Chosen: many times what proxies accept."""

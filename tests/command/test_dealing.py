@@ -18,7 +18,7 @@ from gateway.command.dealing import PAUSE_S, SILENT_AFTER_S, Dealer, listeners
 from gateway.command.workers import POLL_S
 from gateway.config import Server
 from gateway.serve.dealt import AT_ONCE, READY, DealtSite
-from gateway.serve.incoming.connection import Connections
+from gateway.serve.incoming.connection import Connections, Port
 from tests.fakes import Clock
 from tests.redis_server import free_port
 from tests.running import PATIENCE_S
@@ -35,7 +35,7 @@ def server_of(name: str) -> Connections:
     def nothing(*_: Any) -> Any:
         raise AssertionError("no request is invalid here")
 
-    return Connections(handler, patience_s=60, write_patience_s=60, answer=nothing, failed=nothing, access_log=None)
+    return Connections(handler, Port(60, 60, nothing, nothing), access_log=None)
 
 
 class Workers:

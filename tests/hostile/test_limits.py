@@ -8,7 +8,7 @@ import orjson
 import pytest
 from multidict import CIMultiDict
 
-from gateway.serve.incoming import connection
+from gateway.serve.incoming import unfinished_heads
 from gateway.serve.incoming.body import decompress
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.uploads import WINDOW_S
@@ -237,7 +237,7 @@ async def test_a_head_that_does_not_stop_ends_the_connection(gateway, standin):
 
 
 async def test_of_too_many_unfinished_heads_the_oldest_go_and_whole_requests_are_served(gateway, standin, monkeypatch):
-    monkeypatch.setattr(connection, "MOST_UNFINISHED", 3)
+    monkeypatch.setattr(unfinished_heads, "MOST_HEADS", 3)
     running = await gateway(standin)
     async with AsyncExitStack() as stack:
         slow = [await stack.enter_async_context(connected(running.port)) for _ in range(3)]
@@ -254,7 +254,7 @@ async def test_of_too_many_unfinished_heads_the_oldest_go_and_whole_requests_are
 
 
 async def test_unfinished_heads_take_so_many_bytes_together_at_most(gateway, standin, monkeypatch):
-    monkeypatch.setattr(connection, "MOST_HEAD_BYTES", 20_000)
+    monkeypatch.setattr(unfinished_heads, "MOST_BYTES", 20_000)
     running = await gateway(standin)
     async with connected(running.port) as first, connected(running.port) as second:
         for client in (first, second):

@@ -7,10 +7,10 @@ from typing import Any
 
 from aiohttp import web
 
-from gateway.serve.incoming.connection import Connections
+from gateway.serve.incoming.connection import Connections, Port
 
 GRACE_S = 30
-WRITE_PATIENCE_S = 60
+WRITE_TIMEOUT_S = 60
 
 
 class SkippingLoop(asyncio.SelectorEventLoop):
@@ -83,14 +83,7 @@ def test_a_stream_that_outlasts_the_grace_is_ended_with_it_and_not_after_twice_a
                 ended.append(loop.time())
             raise AssertionError
 
-        server = Connections(
-            stream,
-            patience_s=10,
-            write_patience_s=WRITE_PATIENCE_S,
-            answer=unused,
-            failed=unused,
-            handler_cancellation=True,
-        )
+        server = Connections(stream, Port(10, WRITE_TIMEOUT_S, unused, unused), handler_cancellation=True)
         connection = server()
         connection.connection_made(Wire())
         connection.data_received(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
@@ -111,7 +104,7 @@ async def connected(wire: Wire) -> web.RequestHandler:
     async def handler(_: web.BaseRequest) -> web.StreamResponse:
         raise AssertionError
 
-    server = Connections(handler, patience_s=10**6, write_patience_s=WRITE_PATIENCE_S, answer=unused, failed=unused)
+    server = Connections(handler, Port(10**6, WRITE_TIMEOUT_S, unused, unused))
     connection = server()
     connection.connection_made(wire)
     await asyncio.sleep(0)
@@ -125,10 +118,10 @@ def test_a_client_that_takes_nothing_of_its_answer_is_cut_off_and_a_slow_one_is_
         wire.unsent = 100_000
         connection.pause_writing()
         for _ in range(5):
-            await asyncio.sleep(WRITE_PATIENCE_S * 0.9)
+            await asyncio.sleep(WRITE_TIMEOUT_S * 0.9)
             wire.unsent -= 1
         assert not wire.aborted
-        await asyncio.sleep(WRITE_PATIENCE_S * 2)
+        await asyncio.sleep(WRITE_TIMEOUT_S * 2)
         assert wire.aborted
 
     play(scene)
@@ -142,7 +135,7 @@ def test_a_client_that_has_taken_its_answer_may_wait_as_long_as_it_likes() -> No
         connection.pause_writing()
         wire.unsent = 0
         connection.resume_writing()
-        await asyncio.sleep(WRITE_PATIENCE_S * 3)
+        await asyncio.sleep(WRITE_TIMEOUT_S * 3)
         assert not wire.aborted
 
     play(scene)
@@ -154,9 +147,9 @@ def test_a_connection_that_is_closed_does_not_stay_open_for_bytes_that_nobody_ta
         connection = await connected(wire)
         wire.unsent = 10
         connection.force_close()
-        await asyncio.sleep(WRITE_PATIENCE_S * 0.9)
+        await asyncio.sleep(WRITE_TIMEOUT_S * 0.9)
         assert not wire.aborted
-        await asyncio.sleep(WRITE_PATIENCE_S)
+        await asyncio.sleep(WRITE_TIMEOUT_S)
         assert wire.aborted
 
     play(scene)

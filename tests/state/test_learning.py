@@ -11,7 +11,7 @@ from gateway.context.life.lessons import ConversationBilled, CountCompared, Prom
 from gateway.state import facts, forgetting
 from gateway.state.facts import Ratio, StatedSize, Windows
 from gateway.state.forgetting import Watch
-from gateway.state.learning import FIRST_STATED_TTL_S, GUESSED_TTL_S, OWNERS, REFRESH_S, STATED_TTL_S, Learning
+from gateway.state.learning import FIRST_STATED_TTL_S, GUESSED_TTL_S, STATED_TTL_S, Learning
 from gateway.state.store import open_store
 from gateway.state.store.base import Store
 from gateway.state.store.memory import MemoryStore
@@ -147,38 +147,12 @@ async def test_callers_teach_nothing_about_each_other(world: World) -> None:
     here.learn([stated(4096, "one"), stated(4096, "two")], ME)
     here.learn([PromptRead("up", "m", 900_000)], liars[0])
     await world.settle()
-    await there.fetch(M)
+    await there.owners.fetch(M)
 
     for learning in (here, there):
         assert (learning.stated_window(M), learning.ratio(M)) == (4096, 1.0)
         assert await learning.smaller_size(M, ["shared prefix"]) is None
         assert await learning.smaller_size(M, ["one"]) == 4096
-
-
-async def test_what_callers_taught_is_bounded_and_what_is_dropped_is_fetched_again(world: World) -> None:
-    learning = world.process()
-    learning.learn([stated(4096, "one"), stated(4096, "two")], ME)
-    await learning.fetch(M)
-    for number in range(OWNERS):
-        learning.learn([PromptRead("up", "m", 5000)], f"other{number}")
-    await world.settle()
-    assert learning.is_due(M)
-    await learning.fetch(M)
-    assert learning.stated_window(M) == 4096
-
-
-async def test_invented_keys_and_models_push_out_no_facts(world: World) -> None:
-    learning = world.process()
-    learning.learn([stated(4096, "one"), stated(4096, "two")], ME)
-    await learning.fetch(M)
-    for number in range(OWNERS):
-        await learning.fetch(("up", f"invented {number}", f"key {number}"))
-
-    assert not learning.is_due(M)
-    assert learning.stated_window(M) == 4096
-    assert learning.is_due(("up", "invented 0", "key 0")) is False
-    await learning.fetch(("up", "one more", "key"))
-    assert learning.is_due(("up", "invented 0", "key 0"))
 
 
 async def test_a_guess_holds_for_its_conversation_for_an_hour_or_until_more_is_billed(world: World) -> None:
@@ -234,29 +208,12 @@ async def test_a_neighbour_knows_what_was_learned_here(world: World) -> None:
     here.learn([CountCompared("up", "m", 2000, 5000, stated=True), CountCompared("up", "m", 1000, 2500)], ME)
     here.learn([ConversationBilled("scope", chain(CHAT, "scope", "m")[0], Anchor(1, 777, 7))], ME)
     await world.settle()
-    await there.fetch(M)
+    await there.owners.fetch(M)
 
     assert there.stated_window(M) == 4096
     assert there.ratio(M) == here.ratio(M) > 2.4
     assert await there.conversations.anchor(chain(CHAT, "scope", "m")) == Anchor(1, 777, 7)
     assert await there.smaller_size(M, ["two"]) == 4096
-
-
-async def test_what_a_neighbour_learns_later_is_fetched_after_a_while(world: World) -> None:
-    here, there = world.process(), world.process()
-    await there.fetch(M)
-    here.learn([stated(4096, "one"), stated(4096, "two")], ME)
-    await world.settle()
-
-    assert not there.is_due(M)
-    world.now += REFRESH_S
-    assert there.is_due(M)
-    await there.fetch(M)
-    await world.settle()
-    assert there.stated_window(M) == 4096
-
-    world.now -= 3600
-    assert there.is_due(M), "the clock was set back"
 
 
 async def test_the_newest_usage_of_a_conversation_is_found_and_nobody_elses(world: World) -> None:
@@ -311,7 +268,7 @@ async def test_what_is_stored_is_read_again(world: World) -> None:
     await world.store.put("window", f"up\nm\n{ME}", GOOD_WINDOW, ttl_s=60)
     await world.store.put("ratio", f"up\nm\n{ME}", GOOD_RATIO, ttl_s=60)
     learning = world.process()
-    await learning.fetch(M)
+    await learning.owners.fetch(M)
 
     assert (learning.stated_window(M), learning.ratio(M), world.ignored) == (4096, 1.5, [])
 
@@ -321,7 +278,7 @@ async def test_a_value_that_cannot_be_ours_is_ignored_and_counted(world: World, 
     assert value not in (GOOD_WINDOW, GOOD_RATIO)
     await world.store.put(kind, f"up\nm\n{ME}", value, ttl_s=60)
     learning = world.process()
-    await learning.fetch(M)
+    await learning.owners.fetch(M)
 
     assert (learning.stated_window(M), learning.ratio(M), world.ignored) == (None, 1.0, [kind])
 
@@ -357,7 +314,7 @@ async def test_what_is_forgotten_is_not_believed_when_a_process_that_has_not_hea
     await world.settle()
 
     await Watch(world.store, Tasks(), there.forget).check()
-    await there.fetch(M)
+    await there.owners.fetch(M)
     assert there.stated_window(M) is None
     here.forget(forgetting.read(await world.store.get("forgotten", "all"), world.now))
     here.learn([stated(4096, "three"), stated(4096, "four")], ME)
@@ -375,7 +332,7 @@ async def test_one_model_is_forgotten_and_the_others_stay(world: World) -> None:
     assert await forgetting.forget_learned(world.store, world.now, "up", "m") == 1
     await watch.check()
     for model in ("m", "n"):
-        await here.fetch(("up", model, ME))
+        await here.owners.fetch(("up", model, ME))
 
     assert (here.stated_window(M), here.stated_window(N)) == (None, 4096)
 

@@ -51,9 +51,11 @@ def choose(
     greedy = Greedy(pool, known, None)
     greedy.leave_out(earlier.messages, earlier.lines)
     if pool.has_many_calls:
-        greedy.take_wishes(pool.wishes.sure, tokens * SURE_WISHES_SHARE_WITH_CALLS)
+        greedy.chosen.take_wishes(pool.wishes.sure, tokens * SURE_WISHES_SHARE_WITH_CALLS)
     few_wishes = pool.has_many_calls or pool.dialogue.between_people
-    greedy.take_wishes(pool.wishes.ranked, tokens * (WISHES_SHARE_WITH_CALLS if few_wishes else WISHES_SHARE_OF_CHAT))
+    greedy.chosen.take_wishes(
+        pool.wishes.ranked, tokens * (WISHES_SHARE_WITH_CALLS if few_wishes else WISHES_SHARE_OF_CHAT)
+    )
     return _filled(greedy, tokens, count)
 
 
@@ -67,21 +69,20 @@ def choose_for_quotes(
 
 def _filled(greedy: Greedy, tokens: int, count: CountText) -> list[int]:
     """Take lines until so many tokens are full; return the positions of all taken lines in order."""
-    pool = greedy.pool
+    pool, chosen = greedy.pool, greedy.chosen
     # The choice is made by estimated tokens. The count of the written text corrects the estimate for the next round.
     limit = float(tokens)
     spent = chosen_before = 0
     for _ in range(MOST_ROUNDS):
         greedy.grow(limit)
-        if len(greedy.chosen) == chosen_before:
+        if len(chosen.positions) == chosen_before:
             break
-        chosen_before = len(greedy.chosen)
-        spent = count(render(pool, sorted(greedy.chosen)))
+        chosen_before = len(chosen.positions)
+        spent = count(render(pool, sorted(chosen.positions)))
         if spent > tokens * FULL_SHARE:
             break
-        limit = greedy.used_tokens + (tokens - spent) * max(greedy.used_tokens / max(spent, 1), LEAST_ESTIMATE_RATIO)
-    chosen = greedy.chosen if spent <= tokens else _fitting(pool, greedy.choices, tokens, spent, count)
-    return sorted(chosen)
+        limit = chosen.used_tokens + (tokens - spent) * max(chosen.used_tokens / max(spent, 1), LEAST_ESTIMATE_RATIO)
+    return sorted(chosen.positions if spent <= tokens else _fitting(pool, chosen.choices, tokens, spent, count))
 
 
 def _fitting(

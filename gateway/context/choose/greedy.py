@@ -1,21 +1,14 @@
 """Take lines by their worth: the next line is the one with the most new facts per token, until the room is full."""
 
 import heapq
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import Final
 
-from gateway.context.choose.naming import NamingLines
-from gateway.context.read.line import RECORD, SENTENCE
+from gateway.context.choose.chosen_lines import QUOTED_LINE_WORTH, ChosenLines
+from gateway.context.read.line import RECORD
 from gateway.context.read.words import Word
 from gateway.context.weigh.line_pool import LinePool
 
-OPENING_TOKENS: Final = 3
-"""Approximate tokens of the beginning of another message's line."""
-SEPARATOR_TOKENS: Final = 1.5
-"""Tokens that are counted for the mark between two lines of an answer. The mark has one. The rest favours lines that need no
-mark."""
-QUOTED_LINE_WORTH: Final = 0.5
-"""Worth of any line that may be quoted, even if its facts are known."""
 LEAST_GAIN: Final = 1e-9
 """The least gain in worth by which a line is taken. Smaller gains are rounding errors."""
 MOST_SKIPPED: Final = 24
@@ -34,40 +27,27 @@ class Greedy:
 
     The first line of a message costs more than the others, because the row begins with its speaker or its tool. So the first
     choice from a message is a *bundle*: of a result with records the values that are together worth most per token, of any other
-    message its best line. From then on the message is *open*, and its other lines are chosen one by one. Facts of chosen lines are
-    *known* and no longer count for other lines. Heaps are ordered by *priority*: the negative worth per token, because a heap has its
-    least item first.
+    message its best line. From then on the message is *open*, and its other lines are chosen one by one (`ChosenLines`). Heaps are ordered by
+    *priority*: the negative worth per token, because a heap has its least item first.
 
-    ``for_quotes`` are the positions of the only lines that may be taken, for the quotes of a question: then no wish waits for its
-    revocation, and no call is shown before its result. Without them all lines may be taken, for a digest.
+    ``for_quotes`` are the positions of the only lines that may be taken, for the quotes of a question. Without them all lines may be taken,
+    for a digest.
     """
 
     def __init__(self, pool: LinePool, known: Collection[str], for_quotes: Collection[int] | None) -> None:
         self.pool = pool
         self.lines = pool.lines
-        self.is_for_quotes = for_quotes is not None
-        self.worth = pool.worth
-        self.speech_odds, self.data_odds = map(dict, self.worth.odds)
-        self.known_words: set[Word] = set()
-        self._drop_odds_of([word for key in known for word in pool.spellings.get(key, ())])
-        self.open_groups: set[tuple[int, int]] = set()
-        self.open_messages: set[int] = set()
-        self.chosen: list[int] = []
-        self.choices: list[tuple[int, ...]] = []
-        """The chosen lines in the order of choice, each behind the lines that name its record."""
-        self.taken: set[int] = set()
-        self.naming_lines_of = NamingLines(pool, self.taken, self.open_groups).of
-        self.used_tokens = 0.0
+        self.chosen = ChosenLines(pool, known, is_for_quotes=for_quotes is not None)
         self.candidates = _candidates(pool, for_quotes)
         """By message the lines that may be taken."""
-        self.bounds = self.worth.bounds if for_quotes is None else _bounds_for_quotes(pool, for_quotes)
+        self.bounds = pool.worth.bounds if for_quotes is None else _bounds_for_quotes(pool, for_quotes)
         """By position the upper bound of a line's worth per token. The worth is computed again before the line is taken."""
         self.strongest: dict[int, list[int]] = {}
         """For each result with records the lines with the highest bounds, from which its bundle is made."""
         self.best_lines: dict[int, list[tuple[float, int]]] = {}
         """For any other message that is not open, the heap of its lines that may be worth something; its entries are those of ``heap``."""
         self.bundles: dict[int, tuple[int, _Bundle]] = {}
-        """By message its best bundle, behind the number of lines that were chosen when it was computed."""
+        """By message the number of lines that were chosen when its best bundle was computed, and this bundle."""
         bound_of_call = {message: self._bound_of_call(message) for message in pool.call_of_result}
         self.heap = [
             (-max(bound_of_call.get(message, 0.0), *map(self.bounds.__getitem__, positions)), ~rank)
@@ -87,10 +67,7 @@ class Greedy:
         }
         self.heap = [(bound, rank) for bound, rank in self.heap if self.candidates[self.pool.message_order[~rank]]]
         heapq.heapify(self.heap)
-        for message in messages:
-            self.taken.update(self.pool.positions.get(message, ()))
-        for position in shown:
-            self._mark_facts_known(self.lines[position].words)
+        self.chosen.leave_out(messages, shown)
 
     def grow(self, tokens: float) -> None:
         """Choose lines up to about so many tokens.
@@ -98,37 +75,32 @@ class Greedy:
         An entry of the heap has the priority that was computed last. The worth may be less by now, because facts have become known. So
         the worth of the first entry is computed again. If another entry may be better, it goes back into the heap.
         """
-        heap = self.heap
+        heap, chosen = self.heap, self.chosen
         skipped: list[tuple[float, int]] = []
-        while heap and self.used_tokens < tokens and len(skipped) <= MOST_SKIPPED:
+        while heap and chosen.used_tokens < tokens and len(skipped) <= MOST_SKIPPED:
             old_priority, entry = heap[0]
             bundle: list[int] = []
             if entry < 0:
                 next_priority = min(heap[1:3])[0] if len(heap) > 1 else 0.0
                 gain, cost, bundle = self._best_bundle(self.pool.message_order[~entry], next_priority)
-            elif entry in self.taken or self._lacks_revocation(entry):
-                gain = cost = 0.0
+            elif chosen.can_take(entry):
+                gain, cost = chosen.gain(entry), chosen.cost(entry)
             else:
-                gain, cost = self._gain(entry), self._cost(entry)
+                gain = cost = 0.0
             if gain > LEAST_GAIN:
                 priority = -gain / cost
                 if priority > old_priority and len(heap) > 1 and priority > min(heap[1:3])[0]:
                     heapq.heapreplace(heap, (priority, entry))
                     continue
-                if entry >= 0 and self.used_tokens + cost > tokens:
+                if entry >= 0 and chosen.used_tokens + cost > tokens:
                     skipped.append((priority, entry))
                 elif entry >= 0:
-                    self._take_with_names(entry, cost)
+                    chosen.take_with_names(entry, cost)
             heapq.heappop(heap)
             if entry < 0:
                 self._open_message(self.pool.message_order[~entry], bundle, tokens)
         for item in skipped:
             heapq.heappush(heap, item)
-
-    def _gain(self, position: int) -> float:
-        """Return the worth of a line with the facts that are known by now."""
-        gain = self.worth.of(position, self.speech_odds, self.data_odds)
-        return gain + QUOTED_LINE_WORTH if self.is_for_quotes else gain
 
     def _best_bundle(self, message: int, next_priority: float) -> _Bundle:
         """Return the bundle with the highest worth per token of a message that is not open yet, or an upper bound of its worth if the next
@@ -145,13 +117,12 @@ class Greedy:
         The line that was best at first may have lost its facts to lines of other messages. So the first line of the message's heap is
         computed again, until one stays first, or until none can be as good as the next entry of the outer heap.
         """
-        best = self._lines_by_bound(message)
+        best, chosen = self._lines_by_bound(message), self.chosen
         while best:
             old_priority, position = best[0]
             if old_priority > next_priority:
                 return -old_priority, 1.0, [position]
-            can_be_taken = position not in self.taken and not self._lacks_revocation(position)
-            gain, cost = self._gain(position) if can_be_taken else 0.0, self._cost(position)
+            gain, cost = chosen.gain(position) if chosen.can_take(position) else 0.0, chosen.cost(position)
             if gain <= LEAST_GAIN:
                 heapq.heappop(best)
                 continue
@@ -165,7 +136,7 @@ class Greedy:
         """Return the heap of the lines of a message that is not open. At first it has upper bounds of their worth per token."""
         lines_by_bound = self.best_lines.get(message)
         if lines_by_bound is None:
-            opening, lines, bounds = self._opening_tokens(message), self.lines, self.bounds
+            opening, lines, bounds = self.chosen.opening_tokens(message), self.lines, self.bounds
             sizes = [(position, lines[position].size) for position in self.candidates[message]]
             lines_by_bound = [(-bounds[position] * size / (opening + size), position) for position, size in sizes]
             heapq.heapify(lines_by_bound)
@@ -174,17 +145,17 @@ class Greedy:
 
     def _best_values(self, message: int) -> _Bundle:
         """Return the values of a result with records that are together worth most per token."""
-        at, found_before = self.bundles.get(message, (-1, _NO_BUNDLE))
-        if at == len(self.chosen):
+        chosen, bounds = self.chosen, self.bounds
+        number_chosen, found_before = self.bundles.get(message, (-1, _NO_BUNDLE))
+        if number_chosen == len(chosen.positions):
             return found_before
-        bounds = self.bounds
         positions = self.strongest.get(message)
         if positions is None:
             positions = sorted(self.candidates[message], key=bounds.__getitem__, reverse=True)
             self.strongest[message] = positions = positions[:MOST_BUNDLE_LINES]
-        call = self._call_to_show(message)
-        worth, tokens = self._gain(call) if call >= 0 else 0.0, self._opening_tokens(message)
-        seen = set(self._spellings_of(self.lines[call].words)) if call >= 0 else set()
+        call = chosen.call_to_show(message)
+        worth, tokens = chosen.gain(call) if call >= 0 else 0.0, chosen.opening_tokens(message)
+        seen = set(chosen.spellings_of(self.lines[call].words)) if call >= 0 else set()
         gains = self._gains(positions, 0.0, tokens, seen)
         groups: set[int] = set()
         best_values: list[int] = []
@@ -195,7 +166,7 @@ class Greedy:
                 continue
             gain, cost = -priority * line.size, line.size
             if line.group not in groups:
-                cost += 1 + sum([self.lines[naming].size for naming in self.naming_lines_of(position)])
+                cost += 1 + sum([self.lines[naming].size for naming in chosen.naming_lines_of(position)])
             if best_values and gain * tokens <= worth * cost:
                 break
             worth, tokens = worth + gain, tokens + cost
@@ -204,7 +175,7 @@ class Greedy:
                 for word in line.words:  # equal words may be different objects
                     seen.update(spellings[word.key])
             groups.add(line.group)
-        self.bundles[message] = len(self.chosen), (worth, tokens, best_values)
+        self.bundles[message] = len(chosen.positions), (worth, tokens, best_values)
         return worth, tokens, best_values
 
     def _gains(self, positions: Iterable[int], worth: float, tokens: float, seen: set[Word]) -> list[tuple[float, int]]:
@@ -213,15 +184,12 @@ class Greedy:
         ``positions`` have those with the highest bounds first. ``worth``, ``tokens`` and the words ``seen`` are those of the message's opening.
         """
         gains: list[tuple[float, int]] = []
+        chosen = self.chosen
         for position in positions:
             if gains and self.bounds[position] * tokens <= worth:
                 break
-            can_be_taken = (
-                position not in self.taken
-                and not self._lacks_revocation(position)
-                and not seen.issuperset(self.lines[position].words)
-            )
-            if can_be_taken and (gain := self._gain(position)) > LEAST_GAIN:
+            is_new = chosen.can_take(position) and not seen.issuperset(self.lines[position].words)
+            if is_new and (gain := chosen.gain(position)) > LEAST_GAIN:
                 size = self.lines[position].size
                 gains.append((-gain / size, position))
                 if worth * size <= gain * tokens:
@@ -231,107 +199,23 @@ class Greedy:
 
     def _open_message(self, message: int, bundle: Iterable[int], tokens: float) -> None:
         """Take the lines of a bundle that fit. From now on the other lines of the message can be taken alone."""
+        chosen = self.chosen
         for position in bundle:
-            cost = self._cost(position)
-            if position not in self.taken and self.used_tokens + cost <= tokens and self._gain(position) > LEAST_GAIN:
-                self._take_with_names(position, cost)
+            cost = chosen.cost(position)
+            fits = position not in chosen.taken and chosen.used_tokens + cost <= tokens
+            if fits and chosen.gain(position) > LEAST_GAIN:
+                chosen.take_with_names(position, cost)
         best = self.best_lines.pop(message, None)
         # What left the heap of the message is worth nothing any more.
         left = self.candidates[message] if best is None else [position for _, position in best]
         for position in left:
-            if position not in self.taken:
+            if position not in chosen.taken:
                 heapq.heappush(self.heap, (-self.bounds[position], position))
-
-    def take_wishes(self, positions: Sequence[int], tokens: float) -> None:
-        """Take wishes in the given order, as many as fit into so many tokens; a revoked wish only after its revocation."""
-        for position in positions:
-            cost = self._cost(position)
-            if (
-                self.used_tokens + cost <= tokens
-                and position not in self.taken
-                and not self._lacks_revocation(position)
-            ):
-                self._take(position, cost)
-                self.choices.append((position,))
-
-    def _lacks_revocation(self, position: int) -> bool:
-        """Return whether a line is a revoked wish and its revocation is not chosen."""
-        if self.is_for_quotes:
-            return False
-        revocation = self.pool.wishes.revocations.get(position)
-        return revocation is not None and revocation not in self.taken
-
-    def _take_with_names(self, position: int, cost: float) -> None:
-        """Take a line with the lines that name its record; ``cost`` covers both."""
-        naming_lines = self.naming_lines_of(position)
-        for naming in naming_lines:
-            self._take(naming, 0.0)
-        self._take(position, cost)
-        self.choices.append((*naming_lines, position))
-
-    def _take(self, position: int, cost: float) -> None:
-        """Choose a line: open its message and its group, and mark its facts as known."""
-        line, message = self.lines[position], self.pool.message_of[position]
-        self.used_tokens += cost
-        self.chosen.append(position)
-        self.taken.add(position)
-        if message not in self.open_messages:
-            self.open_messages.add(message)
-            self._mark_call_shown(message)
-        self.open_groups.add((message, line.group))
-        self._mark_facts_known(line.words)
-
-    def _call_to_show(self, message: int) -> int:
-        """Return the position of the call that will be shown before the first line of a result; -1 if it is already
-        chosen."""
-        position = self.pool.call_of_result.get(message, -1)
-        return position if position not in self.taken and not self.is_for_quotes else -1
 
     def _bound_of_call(self, message: int) -> float:
         """Return the highest possible worth per token of the call before the first line of a result."""
-        call = self._call_to_show(message)
-        return self._gain(call) / self._opening_tokens(message) if call >= 0 else 0.0
-
-    def _mark_call_shown(self, message: int) -> None:
-        """Mark the call of a result as taken, and its facts as known: it is shown before the first line of the result."""
-        position = self.pool.call_of_result.get(message, -1)
-        if position >= 0 and position not in self.taken:
-            self.taken.add(position)
-            self._mark_facts_known(self.lines[position].words)
-
-    def _mark_facts_known(self, words: Iterable[Word]) -> None:
-        """Mark the facts of words as known, in any spelling."""
-        self._drop_odds_of(self._spellings_of([word for word in words if word not in self.known_words]))
-
-    def _spellings_of(self, words: Iterable[Word]) -> list[Word]:
-        spellings = self.pool.spellings
-        return [word for new in words for word in spellings[new.key]]
-
-    def _drop_odds_of(self, words: Iterable[Word]) -> None:
-        """Mark words as known, in this spelling only: their odds are 0 from now on."""
-        known_words, speech_odds, data_odds = self.known_words, self.speech_odds, self.data_odds
-        for word in words:
-            known_words.add(word)
-            speech_odds[word] = data_odds[word] = 0.0
-
-    def _cost(self, position: int) -> float:
-        """Return the approximate tokens of a line, with the text before it and the lines that name its record."""
-        line, message = self.lines[position], self.pool.message_of[position]
-        if message not in self.open_messages:
-            # A record directly behind its call does not name it again.
-            needs_no_tool = line.kind is RECORD and message - 1 in self.open_messages
-            opening = 1 + (OPENING_TOKENS if needs_no_tool else self._opening_tokens(message))
-        elif (message, line.group) in self.open_groups:
-            if line.kind is not SENTENCE or self.pool.readings[message].role == "user":
-                return line.size
-            opening = SEPARATOR_TOKENS
-        else:
-            opening = 2 if line.label else 1
-        return opening + line.size + sum([self.lines[naming].size for naming in self.naming_lines_of(position)])
-
-    def _opening_tokens(self, message: int) -> float:
-        """Return the tokens before the first line of a message: its speaker or its tool."""
-        return 0.0 if message in self.open_messages else OPENING_TOKENS + len(self.pool.readings[message].tool) / 4
+        call = self.chosen.call_to_show(message)
+        return self.chosen.gain(call) / self.chosen.opening_tokens(message) if call >= 0 else 0.0
 
 
 def _candidates(pool: LinePool, for_quotes: Collection[int] | None) -> dict[int, list[int]]:

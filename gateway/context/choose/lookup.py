@@ -30,7 +30,7 @@ def most_relevant(
 ) -> list[int]:
     """Return the positions of the texts that are relevant to a question, the most relevant first.
 
-    The scores are like those of passages in `recall`. A word of the question has the square of its rarity as its weight. A
+    The scores are like those of passages in `relevance`. A word of the question has the square of its rarity as its weight. A
     text gets the weights of its words and shares of its neighbours' scores, multiplied by the factor of its role and divided
     by the square root of its size. ``pinned_words`` are the words of pinned messages.
     """

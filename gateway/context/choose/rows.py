@@ -24,6 +24,9 @@ from gateway.context.read.line import (
 from gateway.context.weigh.common_arguments import without_arguments
 from gateway.context.weigh.line_pool import LinePool
 
+ROW_OPENING_TOKENS: Final = 4.0
+"""Approximate tokens with which a row begins: its speaker, or the tool of a result. For relevance they are added to the size of every
+passage, too, so that very short passages get no advantage."""
 SPEAKERS: Final = frozenset({"user", "assistant"})
 NEXT_ROW: Final = " / "
 """Between lines of an answer that were separate rows and end without a full stop, such as items of a list."""

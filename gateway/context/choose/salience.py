@@ -1,6 +1,6 @@
 """Salience: how much a word says in any conversation, regardless of its subject.
 
-The rarity in one chat is misleading for the words of which questions are built: *thing* may be in it only once. Two files have such words, each two
+In one chat, the rarity of the words that questions are made of is misleading: *thing* may be in it only once. Two files have such words, each two
 rows of stems: empty words, and other common words.
 
 - `salience.txt` was computed from the lengths of the vectors of the package wordllama (`python -m benchmarks.recall.salience`): a vector is short

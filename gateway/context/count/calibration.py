@@ -17,7 +17,7 @@ RATIO_STEP: Final = 1.05
 MOST_REPORTS: Final = 9
 """Reports that are kept. Chosen: enough for a median, few enough to forget an old tokenizer soon."""
 RECENT_REPORTS: Final = 3
-"""Number of newest reports, of which two must agree."""
+"""Number of newest reports that are compared: two of them must agree."""
 LEAST_RATIO: Final = 0.2
 """Ratio; see `MOST_RATIO`."""
 MOST_RATIO: Final = 8.0

@@ -110,7 +110,7 @@ class SentCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge(count: SentCount, billed: int, cached: int | None, before: LastRequest | None) -> BillVerdict:
-    """Judge the bill of a request, ``billed`` tokens of which ``cached`` came from a cache. ``before`` is the last request of its
+    """Judge the bill of a request: ``billed`` tokens, and ``cached`` of them came from a cache. ``before`` is the last request of its
     conversation."""
     is_low = billed < LOW_BILL_SHARE * count.sure_share * count.least
     if not is_low and not has_stopped_growing(count, billed, before):

@@ -235,7 +235,7 @@ def largest_parts(task: Task) -> str:
 
 
 def failure_in(attempt: Attempt) -> str:
-    """Return the type of our own exception because of which an attempt was not folded; empty without one. A *fault* is an upstream's:
+    """Return the type of our own exception that ended the folding of an attempt; empty without one. A *fault* is an upstream's:
     see `FAULT_STATUSES`."""
     return next((step.detail for step in attempt.steps if step.stage == "failed"), "")
 

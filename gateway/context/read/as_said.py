@@ -1,7 +1,7 @@
 """Messages that are split into what their speaker says and what a program writes around it.
 
 A fold works on `as_said`. When a message is shortened, the new one has all members of the old one, also its split. So a split is only used for the
-content of which it was made.
+content that it was made from.
 """
 
 from collections.abc import Sequence

@@ -86,7 +86,7 @@ def _is_deep(arguments: str, value: object) -> bool:
 
 
 def _with_long_ones_cut(arguments: Mapping[str, object]) -> dict[str, object]:
-    """Return arguments of which the longest are cut to one common length, so that short ones stay whole."""
+    """Return the arguments, the longest cut to one common length, so that short ones stay whole."""
     texts = _without_common_rows({key: _INDENTATION.sub("\n", _flat_text(value)) for key, value in arguments.items()})
     most = _common_length(list(map(len, texts.values())))
     return {

@@ -19,7 +19,7 @@ MOST_PROSE_CHARACTERS: Final = MOST_LINES * MOST_LINE_CHARACTERS
 """The most characters of a message that are split into sentences: as many as the most lines can have."""
 
 GAP: Final = "… "
-"""The mark before a text of which the part before is left out: words of the same message, rows of the same output, or the
+"""The mark before a text, if what comes before it is left out: words of the same message, rows of the same output, or the
 message to which a reply belongs."""
 FIRST_CALL: Final = 2
 """The group of a message's first call. Each further call has the next number."""

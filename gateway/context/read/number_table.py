@@ -1,4 +1,4 @@
-"""A table of whole numbers by text, for tens of thousands of words of which few are looked up.
+"""A table of whole numbers by text. It has tens of thousands of words, and few of them are looked up.
 
 It keeps the bytes of the file as they are, and beside them the positions of the rows. So it takes a quarter of the memory of a dict. A look-up
 takes ten times as long.

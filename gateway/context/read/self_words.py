@@ -50,7 +50,7 @@ class SelfWords(NamedTuple):
 
 
 def self_words(text: str, other: str) -> tuple[SelfWords, SelfWords]:
-    """Count the words by which each of two speakers speaks of itself, in the language of which they use the most different ones."""
+    """Count the words by which each of two speakers speaks of itself, in the language in which they use the most different ones."""
     number, other_number = _number_by_word(text), _number_by_word(other)
     used = number.keys() | other_number.keys()
     words, possessives = max(_WORDS_OF_LANGUAGES, key=lambda language: len(language[0] & used))

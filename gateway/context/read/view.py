@@ -1,6 +1,6 @@
 """Views: messages in the shape in which the core reads them.
 
-A message that is read in another shape has a *view*: a copy with further members, one of which is the message itself (`SENT`). A fold works on
+A message that is read in another shape has a *view*: a copy with further members. One of them is the message itself (`SENT`). A fold works on
 views, and sends `as_sent` of each. When a view is shortened, all its members are copied (``{**message, ...}``), so the shorter one still has the
 message that it stands for.
 """

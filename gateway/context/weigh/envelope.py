@@ -30,7 +30,7 @@ def headers_of(pool: FoldedLines) -> frozenset[int]:
 
 
 def _rarely_named(pool: FoldedLines, groups: Iterable[tuple[list[int], list[list[str]]]]) -> frozenset[int]:
-    """Return the positions of those groups of lines whose words are hardly ever named."""
+    """Return the positions of the groups of lines with words that are hardly ever named."""
     rarely = [each for each, words in groups if _named_share(pool, words) <= weights.MOST_USED_OF_ENVELOPE]
     return frozenset(chain.from_iterable(rarely))
 

@@ -5,8 +5,8 @@
 - `kept`: the kept messages, whole or shortened.
 - `replacement`: the note and the quotes for all other messages. `insertion`: both put into the kept messages.
 - `readings`, `pools`: the folded messages as lines.
-- `current_question`: what the current question asks, and how many quotes it gets. `set_aside`: how kept turns and the digest make room for them.
-- `quotes`: the quotes for the current question. `search`: the lines for one question. `fill`: what fills the rest of its room.
+- `current_question`: what the current question asks. `allowance`: how many tokens of quotes it gets. `set_aside`: how kept turns and the digest make room for them.
+- `quotes`: the quotes for the current question. `search`: the lines for one question. `line_keys`: lines that several pools have. `fill`: what fills the rest of its room.
 
 Beside a fold:
 

@@ -38,7 +38,7 @@ class Draft(msgspec.Struct, frozen=True):
     costs: tuple[int, ...]
     steps: tuple[Step, ...] = ()
     turns_folded: int = 0
-    """The number of turns of which nothing is kept."""
+    """The number of turns that are left out whole."""
     question_kept: QuestionKept | None = None
     """Set when the current question was shortened."""
 

@@ -10,6 +10,7 @@ import msgspec
 
 from gateway.context import frames
 from gateway.context.choose import digest, recall
+from gateway.context.choose.rows import ROW_OPENING_TOKENS
 from gateway.context.count.counter import CountText
 from gateway.context.read.line import CALL, RECORD, SENTENCE
 from gateway.context.weigh.line_pool import LinePool
@@ -91,7 +92,7 @@ class QuotesToFill(msgspec.Struct, frozen=True):
         added: list[int] = []
         revocations, kept = self.pool.wishes.revocations, {*shown, *self.hidden}
         for position in dict.fromkeys([*self._revocations(shown), *self.pool.wishes.ranked]):
-            cost = self.pool.lines[position].size + 1 + recall.ROW_OPENING_TOKENS
+            cost = self.pool.lines[position].size + 1 + ROW_OPENING_TOKENS
             later = revocations.get(position)
             if position not in kept and cost <= left and (later is None or later in kept):
                 left -= cost
@@ -134,7 +135,7 @@ class QuotesToFill(msgspec.Struct, frozen=True):
     def _newest(self, not_wanted: Collection[int]) -> Iterator[tuple[int, float]]:
         """Yield lines and their approximate tokens, those of the newest message first."""
         for message in reversed(self.pool.message_order):
-            speaker = recall.ROW_OPENING_TOKENS
+            speaker = ROW_OPENING_TOKENS
             for position in self.pool.positions[message]:
                 if position not in not_wanted and position not in self.pool.outdated:
                     yield position, self.pool.lines[position].size + 1 + speaker

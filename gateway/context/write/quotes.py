@@ -5,7 +5,8 @@ from typing import Final
 
 from gateway.context import frames
 from gateway.context.read.instructions import without_frame
-from gateway.context.write.current_question import CurrentQuestion, Kind, allowance, set_aside_tokens
+from gateway.context.write.allowance import allowance, set_aside_tokens
+from gateway.context.write.current_question import CurrentQuestion, Kind
 from gateway.context.write.search import NO_QUOTES, Query, Quotes, Search
 from gateway.wire.message import Message
 

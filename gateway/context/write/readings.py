@@ -24,7 +24,7 @@ LONGEST_SHOWN_CALL: Final = 72
 """Characters. Of a longer call only the beginning is shown before its result: a path, or the beginning of a command."""
 
 CUT: Final = " …)"
-"""The end of a call of which only the beginning is shown."""
+"""The end of a call, if only its beginning is shown."""
 
 ShownCalls = dict[int, dict[str | None, str]]
 """How the calls of messages are shown before their results: by the message's index, and the call's id."""
@@ -58,6 +58,12 @@ def messages_by_relevance(
     dialogue = speakers.dialogue_of(zip(reversed(roles), reversed(texts), strict=True))
     factors = speakers.answer_factors(query, dialogue)
     return [indices[position] for position in lookup.most_relevant(texts, roles, query, pinned_words, factors)]
+
+
+def words_of_pinned(source: Source) -> frozenset[str]:
+    """Return the keys of the words in pinned messages."""
+    pinned = source.structure.pinned
+    return frozenset().union(*[lines.word_keys(source.messages[index], source.memory) for index in pinned])
 
 
 def reading_of(

@@ -13,10 +13,13 @@ from gateway.context.cut.layout import Layout
 from gateway.context.cut.source import Source
 from gateway.context.cut.units import USER, Cut
 from gateway.context.weigh.line_pool import LinePool
-from gateway.context.write.current_question import CurrentQuestion, tokens_before_digest
+from gateway.context.write.allowance import tokens_before_digest
+from gateway.context.write.current_question import CurrentQuestion
+from gateway.context.write.line_keys import LineKey, line_keys, positions_of
 from gateway.context.write.pools import pool_of
 from gateway.context.write.quotes import quotes_of
-from gateway.context.write.search import LineKey, Search, line_keys, positions_of, words_of_pinned
+from gateway.context.write.readings import words_of_pinned
+from gateway.context.write.search import Search
 from gateway.context.write.set_aside import digest_tokens_beside_quotes
 from gateway.wire.message import PINNED_ROLES, Message
 

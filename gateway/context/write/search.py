@@ -1,7 +1,6 @@
 """The search for one question: which lines of the left-out messages are quoted for it."""
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from math import inf
 from typing import Final, NamedTuple
@@ -10,13 +9,15 @@ import msgspec
 
 from gateway.context import frames
 from gateway.context.choose import embedding, recall
+from gateway.context.choose.relevance import Nearness, relevance
 from gateway.context.cut.layout import Layout
 from gateway.context.cut.source import Source
 from gateway.context.read import lines
-from gateway.context.read.line import Line, MessageLines
+from gateway.context.read.line import MessageLines
 from gateway.context.weigh.line_pool import LinePool
 from gateway.context.weights import WISHES_SHARE_OF_QUOTES
 from gateway.context.write.fill import QuotesToFill
+from gateway.context.write.line_keys import LineKey, keys_of, line_keys, positions_of
 from gateway.context.write.pools import pool_of
 from gateway.context.write.readings import (
     FULLY_READ_CHARACTERS,
@@ -25,6 +26,7 @@ from gateway.context.write.readings import (
     number_skimmed,
     reading_of,
     readings_of_notes,
+    words_of_pinned,
 )
 from gateway.wire.message import RESULT_ROLES, Message, text_of
 
@@ -32,17 +34,12 @@ OLD_CHARACTERS: Final = 80_000
 """Characters of old messages that are read in full for a question: those of the most relevant messages, of any age."""
 
 
-LineKey = tuple[int, str, int]
-"""A line by the index of its message, its text, and how many lines before it in the message have the same text. Unlike a position it is the
-same in every pool."""
-
-
 class Query(NamedTuple):
     """A question to search for."""
 
     text: str
     most_tokens: int
-    """Limit of its quotes."""
+    """Limit of its quotes, in tokens."""
     of_long_history: bool = False
     """Whether the folded part is many times the room. Then any number of lines with lower scores is quoted."""
     fact_tokens: float = inf
@@ -91,23 +88,26 @@ class Search(msgspec.Struct, frozen=True):
         return source.counter.text, first, layout.set_aside, self.in_note, by_meaning(source)
 
     def _find(self, query: Query) -> Quotes:
+        """Do the work of `find`."""
         pinned_words, layout = words_of_pinned(self.source), self.layout
         pool = _pool_to_search(self.source, layout, self.pool, query.text, pinned_words)
         in_note = self._note_in(pool)
         key = ("hidden", layout.cut_at_question.first_kept, layout.set_aside, in_note)
         hidden = pool.choices.get_or_make(key, partial(_hidden_lines, layout, pool, in_note))
-        scores = recall.relevance(pool, query.text, pinned_words, nearness_of(self.source))
+        scores = relevance(pool, query.text, pinned_words, nearness_of(self.source))
         quoted = recall.choose(pool, scores, query.most_tokens, self.source.counter.text, hidden)
         return self._quotes(pool, quoted)
 
     def _find_and_fill(self, pool: LinePool, query: Query, still_kept: frozenset[LineKey]) -> Quotes:
+        """Do the work of `find_and_fill`. ``pool`` has the lines of left-out and of shortened messages, ``still_kept`` those that the shortened
+        messages still have."""
         pinned_words, count = words_of_pinned(self.source), self.source.counter.text
         pool = _pool_to_search(self.source, self.layout, pool, query.text, pinned_words)
         in_note = self._note_in(pool)
         shortened = frozenset(index for index in pool.positions if index not in self.pool.positions)
         hidden = _hidden_lines(self.layout, pool, in_note, shortened)
         hidden |= positions_of(pool, still_kept)
-        scores = recall.relevance(pool, query.text, pinned_words, nearness_of(self.source))
+        scores = relevance(pool, query.text, pinned_words, nearness_of(self.source))
         most = query.most_tokens
         for_matches = most - int(WISHES_SHARE_OF_QUOTES * most)
         reach = recall.Reach.FAR if query.of_long_history else recall.Reach.NEAR
@@ -138,7 +138,7 @@ class Search(msgspec.Struct, frozen=True):
         ]
         if not shortened or not source.thorough:
             return self.pool, frozenset()
-        still_kept = [key for index in shortened for key in _keys_of(index, lines.read(kept[index], source.memory))]
+        still_kept = [key for index in shortened for key in keys_of(index, lines.read(kept[index], source.memory))]
         pool = pool_of(source, sorted({*self.layout.left_out, *shortened}), frozenset(shortened))
         return pool, frozenset(still_kept)
 
@@ -159,47 +159,10 @@ def by_meaning(source: Source) -> bool:
     return nearness_of(source) is not None
 
 
-def nearness_of(source: Source) -> recall.Nearness | None:
+def nearness_of(source: Source) -> Nearness | None:
     """Return the function that tells how near texts are to a question in meaning; None without a search by meaning."""
     vectors = embedding.load() if source.policy.semantic else None
     return partial(vectors.nearness, memory=source.memory) if vectors is not None else None
-
-
-def words_of_pinned(source: Source) -> frozenset[str]:
-    """Return the keys of the words in pinned messages."""
-    pinned = source.structure.pinned
-    return frozenset().union(*[lines.word_keys(source.messages[index], source.memory) for index in pinned])
-
-
-def line_keys(pool: LinePool, positions: Iterable[int]) -> frozenset[LineKey]:
-    """Return the lines at these positions of a pool."""
-    wanted = frozenset(positions)
-    messages = {pool.message_of[position] for position in wanted}
-    return frozenset([key for position, key in _keyed_positions(pool, messages) if position in wanted])
-
-
-def positions_of(pool: LinePool, wanted: Iterable[LineKey]) -> frozenset[int]:
-    """Return the positions of these lines in a pool; lines that it does not have are left out."""
-    keys = frozenset(wanted)
-    messages = {message for message, _, _ in keys}
-    return frozenset([position for position, key in _keyed_positions(pool, messages) if key in keys])
-
-
-def _keyed_positions(pool: LinePool, messages: Iterable[int]) -> Iterator[tuple[int, LineKey]]:
-    """Yield the positions of messages' lines in a pool, each with its line."""
-    for message in messages:
-        if reading := pool.readings.get(message):
-            yield from zip(pool.positions[message], _keys_of(message, reading.lines), strict=True)
-
-
-def _keys_of(message: int, of_message: Iterable[Line]) -> list[LineKey]:
-    """Return the keys of a message's lines."""
-    keys: list[LineKey] = []
-    seen: Counter[str] = Counter()
-    for line in of_message:
-        keys.append((message, line.text, seen[line.text]))
-        seen[line.text] += 1
-    return keys
 
 
 def _hidden_lines(

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from gateway.context.cut.layout import Layout
 from gateway.context.cut.source import Source
 from gateway.context.cut.units import USER, Cut, Unit, newest_question
-from gateway.context.write.current_question import CurrentQuestion, set_aside_tokens
+from gateway.context.write.allowance import set_aside_tokens
+from gateway.context.write.current_question import CurrentQuestion
 from gateway.context.write.readings import FULLY_READ_CHARACTERS, messages_by_relevance, number_skimmed
 from gateway.wire.message import media_parts
 

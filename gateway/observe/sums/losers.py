@@ -1,4 +1,4 @@
-"""Conversations of which the model did not get everything."""
+"""Conversations that the model did not get in full."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from gateway.observe.sums import bounds
 
 
 class Loser(msgspec.Struct):
-    """A conversation of which the model did not get everything, with the largest loss in one of its requests."""
+    """A conversation that the model did not get in full, with the largest loss in one of its requests."""
 
     model: str
     key: str

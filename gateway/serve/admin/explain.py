@@ -38,7 +38,7 @@ def _explained(conversation: Conversation, place: Place, task: Task) -> dict[str
         "format": conversation.format.name,
         "upstream": place.target.name,
         "window": task.window,
-        "window_from": ASKED if place.configured_window == conversation.asked_window else place.entry,
+        "window_from": ASKED if place.configured_window == conversation.asked_window else place.window_source,
         "reserve": task.reserve,
         "margin": task.margin,
         "prompt_tokens": task.prompt,

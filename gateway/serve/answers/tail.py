@@ -72,7 +72,7 @@ def last_events(tail: bytes) -> list[bytes]:
 
 
 def ends_in_error(answer: Answer, tail: bytes, failed: Failed) -> bool:
-    """Return whether a stream ends in an error of the upstream, whose status was sent before; false after a bug in our reading."""
+    """Return whether a stream ends in an error of the upstream, after its status was sent; false after a bug in our reading."""
     try:
         may_be_one = answer.is_stream and (b'"error"' in tail or b"response.failed" in tail)
         return may_be_one and any(map(_is_error, _finished(answer.format, _last_lines(tail))[-2:]))

@@ -118,7 +118,7 @@ async def place_for(gateway: Gateway, request: web.BaseRequest, conversation: Co
     setup = gateway.setup
     route = setup.settings.route(conversation.model)
     caller = arrivals.of(request).identity_at(target, keys.forwarded(request))
-    await gateway.learning.fetch_if_due((target.name, route.name, caller.learner))
+    await gateway.learning.owners.fetch_if_due((target.name, route.name, caller.learner))
     return place_of(gateway, setup, route, target, caller)
 
 

@@ -72,7 +72,7 @@ class Uploads:
             self._uploads.pop(content, None)
 
     def check(self, now: float) -> None:
-        """End the bodies of which too little has arrived by the time ``now``."""
+        """End the bodies that are too slow: too little of them has arrived by the time ``now``."""
         for content, upload in list(self._uploads.items()):
             if content.is_eof():
                 del self._uploads[content]

@@ -127,7 +127,7 @@ async def _counted(
     counter = message_cost.counter(place.family, place.images, conversation.memory).name
     calibration = learning.calibration(owner).of(counter)
     measured = await gateway.threads.run(partial(_count, place, conversation, calibration), size_bytes=size_bytes)
-    if _is_long(measured, window) and await learning.adopt_stored_ratio(owner):
+    if _is_long(measured, window) and await learning.owners.adopt_stored_ratio(owner):
         calibration = learning.calibration(owner).of(counter)
         measured = await gateway.threads.run(partial(_count, place, conversation, calibration), size_bytes=size_bytes)
     return measured, calibration

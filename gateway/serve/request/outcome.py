@@ -162,7 +162,8 @@ def exchange(outcome: Outcome, traffic: Traffic, times: Times, delivery: Deliver
     record.caller = traffic.caller
     if visit is not None:
         place = place_at(visit)
-        record.upstream, record.entry, record.model_used = place.target.name, place.entry, place.model[:LONGEST_NAME]
+        record.upstream, record.model_used = place.target.name, place.model[:LONGEST_NAME]
+        record.entry = place.window_source
     if usage is not None:
         record.set_bill(usage)
     return replace(record, **counts(outcome, traffic.contents)) if outcome.task is not None else record

@@ -55,8 +55,9 @@ class Place(msgspec.Struct, frozen=True):
     window: int
     configured_window: int
     """The window without anything learned from answers."""
-    entry: str
-    """The source of the window: a configured or catalogued name, or another source. Bounded, usable as a label."""
+    window_source: str
+    """Where the window comes from: the name of the configured or the catalogued entry, `LISTED`, or `DEFAULT`. There are few of them, so metrics
+    have it as a label (``entry``)."""
     stated_family: str = ""
     """The family of the model that the server states behind the name; empty when it states none."""
     caller: Identity = NOBODY
@@ -111,23 +112,24 @@ def place_of(
     """Return a model at an upstream as a place. A smaller window that the upstream's own refusals stated to this caller
     has precedence until it expires.
 
-    ``asked_window`` is the one with which the request has the server load the model. It replaces that of the loaded one.
+    ``asked_window`` is the window with which the request tells the server to load the model. It replaces the window of the model that is loaded.
     """
-    window, entry = window_at(gateway, setup, route, target)
-    owner = target.name, route.name, caller.learner
-    learned = gateway.learning.stated_window(owner) if caller is not NOBODY else None
     catalogued = gateway.catalogue.find(route.name)
+    configured_window, window_source = window_at(gateway, setup, route, target)
     if asked_window is not None:
-        window = _asked(asked_window, window, entry, catalogued)
+        configured_window = _loaded_window(asked_window, configured_window, window_source, catalogued)
+    owner = target.name, route.name, caller.learner
+    stated_window = gateway.learning.stated_window(owner) if caller is not NOBODY else None
+    window = min(configured_window, stated_window) if stated_window else configured_window
     origin = None if target.vendor else gateway.learning.lists.origin(target.name, route.name)
-    stated = family_stated_by(gateway.catalogue, origin)
-    return Place(route, target, catalogued, min(window, learned) if learned else window, window, entry, stated, caller)
+    stated_family = family_stated_by(gateway.catalogue, origin)
+    return Place(route, target, catalogued, window, configured_window, window_source, stated_family, caller)
 
 
-def _asked(asked_window: int, window: int, entry: str, catalogued: CatalogueEntry | None) -> int:
-    """Return the window with which a server loads a model. Ollama lowers it to the model's own one, without a word:
+def _loaded_window(asked_window: int, window: int, window_source: str, catalogued: CatalogueEntry | None) -> int:
+    """Return the window with which a server loads a model, if a request asks for one. Ollama lowers it to the model's own one, without a word:
     https://github.com/ollama/ollama/blob/main/llm/server.go."""
-    if entry != LISTED:
+    if window_source != LISTED:
         return min(window, asked_window)
     return min(asked_window, max(window, catalogued.context_window)) if catalogued else asked_window
 
@@ -147,11 +149,11 @@ def window_at(gateway: Gateway, setup: Setup, route: Route, target: Target) -> t
     return setup.settings.default_window, DEFAULT
 
 
-def source_in_words(route: Route, entry: str) -> str:
+def source_in_words(route: Route, window_source: str) -> str:
     """Return where the window of a place comes from, for a person: the path in the file, the upstream, the catalogue, or the default."""
     if route.window is not None:
-        return f"models.{entry}"
-    return {LISTED: "the upstream", DEFAULT: "the default"}.get(entry, f"the catalogue: {entry}")
+        return f"models.{window_source}"
+    return {LISTED: "the upstream", DEFAULT: "the default"}.get(window_source, f"the catalogue: {window_source}")
 
 
 def has_guessed_family(place: Place) -> bool:

@@ -22,20 +22,11 @@ SHORT_BODY: Final = 4096
 
 
 async def find_places(served: ServedRequest, state: Received) -> Event:
-    """Return the places to try in order, with the models that may be tried if the request is too long for all of them.
-
-    First, what the store and the upstreams' model lists say about the model is fetched, where that is due.
-    """
+    """Return the places to try in order, with the models that may be tried if the request is too long for all of them."""
     conversation = state.life.conversation
-    learning = served.gateway.learning
     try:
         own = [served.setup.targets[name] for name, _ in served.route.choices]
-        for target in own:
-            owner = target.name, served.route.name, served.identity_at(target).learner
-            if learning.is_due(owner):
-                await learning.fetch(owner)
-            if learning.lists.is_due(target.name) and _needs_list(served, target):
-                await model_lists.ask_windows(served.gateway, target, served.headers)
+        await _fetch_facts(served, own)
         # With one upstream nothing is to be chosen.
         holder = (
             await upstream_of_conversation(served.gateway, served.identity_at, own, conversation)
@@ -48,6 +39,17 @@ async def find_places(served: ServedRequest, state: Received) -> Event:
     except Exception as error:  # noqa: BLE001  # promise 6: the request is passed through
         served.gateway.failed("places", error)
         return PartFailed()
+
+
+async def _fetch_facts(served: ServedRequest, targets: Iterable[Target]) -> None:
+    """Fetch what the store and the model lists of these upstreams say about the model, where that is due."""
+    learning = served.gateway.learning
+    for target in targets:
+        owner = target.name, served.route.name, served.identity_at(target).learner
+        if learning.owners.is_due(owner):
+            await learning.owners.fetch(owner)
+        if learning.lists.is_due(target.name) and _needs_list(served, target):
+            await model_lists.ask_windows(served.gateway, target, served.headers)
 
 
 def _needs_list(served: ServedRequest, target: Target) -> bool:

@@ -1,5 +1,5 @@
-"""The lessons of a bill for a request that was not counted, because its size proved that it fits. A server whose window is smaller than
-configured may have truncated it all the same."""
+"""The lessons of a bill for a request that was not counted, because its size proved that it fits. If the server's window is smaller than
+configured, it may have truncated the request all the same."""
 
 from typing import Final
 

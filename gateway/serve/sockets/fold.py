@@ -38,7 +38,7 @@ class Message(NamedTuple):
     asks: bool = False
     """Whether it asks for a response."""
     fields: Mapping[str, Any] = {}
-    """Fields of the turn's record."""
+    """Fields of the response's record."""
     asking: Asking | None = None
     """Its life; None when it cannot be retried in a smaller form."""
     event_id: Any = None
@@ -94,12 +94,12 @@ def _continued_here(head: Mapping[str, Any]) -> str:
 def _fields_before_counting(
     request: web.BaseRequest, conversation: Conversation, place: Place, mode: Mode
 ) -> dict[str, Any]:
-    """Return the fields of a turn's record that are known before its tokens are."""
+    """Return the fields of a response's record that are known before its tokens are."""
     return {
         "model": conversation.model[: records.LONGEST_NAME],
         "model_used": place.model[: records.LONGEST_NAME],
         "upstream": place.target.name,
-        "entry": place.entry,
+        "entry": place.window_source,
         "window": place.window,
         "format": RESPONSES.name,
         "mode": mode,

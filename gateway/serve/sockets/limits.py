@@ -7,7 +7,7 @@ from gateway.serve import key_limits
 from gateway.serve.gateway import Gateway
 from gateway.serve.record import Record
 from gateway.serve.sockets.events import CREATE, Event, Frame, Refused, event_of, refusal
-from gateway.serve.sockets.turns import Turns
+from gateway.serve.sockets.pending import PendingResponses
 
 KNOWN_S: Final = 1.0
 """Seconds for which it is taken as known whether a key has tokens left: audio arrives in fifty frames a second."""
@@ -16,10 +16,12 @@ STOPS: Final = frozenset({"response.cancel", "input_audio_buffer.clear", "output
 
 
 class Limits:
-    """The limits of the key of one socket, whose record is ``socket``."""
+    """The limits of the key of one socket, with its record, ``socket_record``."""
 
-    def __init__(self, gateway: Gateway, socket: Record, turns: Turns, *, speaks_responses: bool) -> None:
-        self._gateway, self._socket, self._turns = gateway, socket, turns
+    def __init__(
+        self, gateway: Gateway, socket_record: Record, pending: PendingResponses, *, speaks_responses: bool
+    ) -> None:
+        self._gateway, self._socket_record, self._pending = gateway, socket_record, pending
         self._speaks_responses = speaks_responses
         self._known_until = 0.0
         self._used_up: key_limits.RateLimited | None = None
@@ -41,14 +43,14 @@ class Limits:
         """Return the error for any message of a key that has used up its tokens; None while some are left."""
         now = asyncio.get_running_loop().time()
         if now >= self._known_until:
-            self._used_up = await key_limits.used_up(self._gateway, self._socket.arrival)
+            self._used_up = await key_limits.used_up(self._gateway, self._socket_record.arrival)
             self._known_until = now + KNOWN_S
         return self._used_up
 
     def _refused(self, frame: Frame, event: Event, error: key_limits.RateLimited) -> Refused:
         """Return the refusal of a message, and record it if it asks for a response."""
         if event.type == CREATE:
-            self._turns.refuse(len(frame.content), error.code)
+            self._pending.refuse(len(frame.content), error.code)
         text = refusal(error, self._gateway.request_id(), event, speaks_responses=self._speaks_responses)
-        self._socket.count_sent(len(text))
+        self._socket_record.count_sent(len(text))
         return Refused(text)

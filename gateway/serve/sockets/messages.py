@@ -13,8 +13,8 @@ from gateway.serve.sockets.events import CREATE, NotServed, event_of, frame_of
 from gateway.serve.sockets.fold import Message, fold_message, speaks_responses
 from gateway.serve.sockets.limits import Limits
 from gateway.serve.sockets.models import check_message, check_url, with_names_at
+from gateway.serve.sockets.pending import PendingResponses
 from gateway.serve.sockets.retry import Retries
-from gateway.serve.sockets.turns import Turns
 from gateway.upstream.client import Target
 
 
@@ -22,12 +22,12 @@ class ClientMessages:
     """The messages of one client for the upstream of its socket."""
 
     def __init__(
-        self, gateway: Gateway, request: web.BaseRequest, target: Target, turns: Turns, retries: Retries
+        self, gateway: Gateway, request: web.BaseRequest, target: Target, pending: PendingResponses, retries: Retries
     ) -> None:
         self._gateway, self._request, self._target = gateway, request, target
-        self._turns, self._retries = turns, retries
+        self._pending, self._retries = pending, retries
         self._record = records.of(request)
-        self._limits = Limits(gateway, self._record, turns, speaks_responses=speaks_responses(request))
+        self._limits = Limits(gateway, self._record, pending, speaks_responses=speaks_responses(request))
 
     async def edited(self, content: str | bytes) -> str | bytes:
         """Return the content of a frame for the upstream. A message in a binary frame is edited as a text is.
@@ -41,7 +41,7 @@ class ClientMessages:
         if frame.text is None:
             return content
         try:
-            text = await self._edit_and_open_turn(frame.text)
+            text = await self._edit_and_add_response(frame.text)
         except key_limits.RateLimited as error:
             raise await self._limits.refused(frame, error) from None
         if text == frame.text:
@@ -58,15 +58,15 @@ class ClientMessages:
         except ClientError as refusal:
             raise NotServed(refusal.code) from None
 
-    async def _edit_and_open_turn(self, text: str) -> str:
-        """Return a message for the upstream, and open a turn if it asks for a response. Raises NotServed, Overloaded when there is no
+    async def _edit_and_add_response(self, text: str) -> str:
+        """Return a message for the upstream, and add a pending response if it asks for one. Raises NotServed, Overloaded when there is no
         room for the message, or RateLimited."""
         with ExitStack() as hold:
             hold.enter_context(holding(self._request, len(text)))
             message = await self._message(text)
             if message.asks:
                 size_bytes = len(text.encode("utf-8", "surrogatepass"))
-                await self._turns.open(size_bytes, message.fields, message.event_id)
+                await self._pending.add(size_bytes, message.fields, message.event_id)
                 if message.asking is not None:
                     self._retries.watch(message.asking, hold.pop_all())
                 elif message.continues:

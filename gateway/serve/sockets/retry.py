@@ -22,7 +22,7 @@ from gateway.serve.request.decisions import run_decisions
 from gateway.serve.request.sending import call_of
 from gateway.serve.sockets.asking import SOCKET_DECISIONS, Asking
 from gateway.serve.sockets.events import ERROR, Frame, not_found, read_event
-from gateway.serve.sockets.turns import Turns
+from gateway.serve.sockets.pending import PendingResponses
 from gateway.upstream.client import Target
 from gateway.upstream.refusals import refusal_from
 from gateway.wire.responses import RESPONSES
@@ -39,8 +39,10 @@ REFUSED: Final = 400
 class Retries:
     """The unanswered message of one socket, and the events held for it. ``send`` sends a message to the upstream."""
 
-    def __init__(self, gateway: Gateway, target: Target, turns: Turns, send: Callable[[str], Awaitable[None]]) -> None:
-        self._gateway, self._target, self._turns, self._send = gateway, target, turns, send
+    def __init__(
+        self, gateway: Gateway, target: Target, pending: PendingResponses, send: Callable[[str], Awaitable[None]]
+    ) -> None:
+        self._gateway, self._target, self._pending, self._send = gateway, target, pending, send
         self._asking: Asking | None = None
         self._continued = ""
         """The id of the response that the unanswered message continues, if its client can send the whole conversation."""
@@ -50,7 +52,7 @@ class Retries:
 
     def watch(self, asking: Asking, hold: ExitStack) -> None:
         """Watch a message that is sent, unless an earlier one is unanswered. ``hold`` counts its bytes until its answer begins."""
-        if self._turns.count > 1:
+        if self._pending.count > 1:
             self._forget()
             hold.close()
             return
@@ -59,7 +61,7 @@ class Retries:
     def watch_continued(self, earlier: str) -> None:
         """Watch a message that is sent and continues a response which only this socket has, unless an earlier message is unanswered."""
         self._forget()
-        if self._turns.count == 1:
+        if self._pending.count == 1:
             self._continued = earlier
 
     @property
@@ -127,7 +129,7 @@ class Retries:
                 return False
             call = call_of(asking.ready, REFUSED, refusal)
             asking.state = following
-            self._turns.add_retry(call, asking.fields())
+            self._pending.add_retry(call, asking.fields())
         except Exception as error:  # noqa: BLE001  # promise 6: the client gets the refusal
             self._gateway.failed("ladder", error)
             return False

@@ -22,9 +22,9 @@ from gateway.serve.sockets.events import Frame, NotServed, Refused, frame_of
 from gateway.serve.sockets.fold import speaks_responses
 from gateway.serve.sockets.messages import ClientMessages
 from gateway.serve.sockets.models import check_url
+from gateway.serve.sockets.pending import PendingResponses
 from gateway.serve.sockets.retry import Retries
-from gateway.serve.sockets.turns import Turns
-from gateway.upstream.client import SocketRefused
+from gateway.upstream.client import SocketRefused, Target
 
 LARGEST_FRAME: Final = 2**24
 """Bytes. Realtime audio travels as base64 in JSON frames; the largest documented one is 15 MB."""
@@ -57,30 +57,11 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     """
     if request.method != "GET" or not web.WebSocketResponse().can_prepare(request):
         raise ClientError(400, "The handshake of the WebSocket is not valid (RFC 6455).", code="invalid_handshake")
-    headers = keys.forwarded(request)
-    for name in _HANDSHAKE:
-        headers.popall(name, None)
-    model = check_url(gateway, request)
-    target = (await kept.destinations_of(gateway, gateway.setup, request, model)).targets[0]
-    record = records.of(request)
-    record.why = "websocket"
-    name = gateway.setup.settings.route(model).name if model else ""
-    record.set_upstream(target, model, name, headers)
-    call = record.arrival.call(request, name)
-    if model:
-        call = replace(call, query=query_for(call.query, name))
-    offered = keys.upstream_protocols(request)
-    try:
-        upstream = await gateway.client.connect(target, call, target.authorised(headers), offered, LARGEST_FRAME)
-    except SocketRefused as refusal:
-        # A server that knows no WebSocket may also answer the plain GET: with a list of responses, or a page.
-        if speaks_responses(request) and (refusal.said in MISSING_STATUSES or refusal.said == HTTPStatus.OK):
-            refusal.status = NO_SOCKET
-        raise
-    record.add_call(101)
-    turns = Turns(gateway, record, request.method, records.path_of(request), speaks_responses=speaks_responses(request))
-    retries = Retries(gateway, target, turns, upstream.send_str)
-    messages = ClientMessages(gateway, request, target, turns, retries)
+    target, upstream = await _connect_upstream(gateway, request)
+    record, is_responses = records.of(request), speaks_responses(request)
+    pending = PendingResponses(gateway, record, request.method, records.path_of(request), speaks_responses=is_responses)
+    retries = Retries(gateway, target, pending, upstream.send_str)
+    messages = ClientMessages(gateway, request, target, pending, retries)
     chosen = (upstream.protocol,) if upstream.protocol else ()
     client = web.WebSocketResponse(protocols=chosen, max_msg_size=LARGEST_FRAME, autoping=False)
     try:
@@ -89,12 +70,41 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
         record.set_outcome(101)
         async with asyncio.TaskGroup() as both:
             both.create_task(_forward_client(client, upstream, messages))
-            both.create_task(_forward_upstream(gateway, upstream, client, retries, turns))
+            both.create_task(_forward_upstream(gateway, upstream, client, retries, pending))
         return client
     finally:
         retries.release()
-        turns.close()
+        pending.close()
         await _close(upstream, client)  # a client that closes cancels the forwarding
+
+
+async def _connect_upstream(
+    gateway: Gateway, request: web.BaseRequest
+) -> tuple[Target, aiohttp.ClientWebSocketResponse]:
+    """Open the WebSocket at the upstream that serves the model in the URL, and enter the call in the record. Return the upstream and its side
+    of the socket."""
+    model = check_url(gateway, request)
+    target = (await kept.destinations_of(gateway, gateway.setup, request, model)).targets[0]
+    upstream_model = gateway.setup.settings.route(model).name if model else ""
+    headers = keys.forwarded(request)
+    for name in _HANDSHAKE:
+        headers.popall(name, None)
+    record = records.of(request)
+    record.why = "websocket"
+    record.set_upstream(target, model, upstream_model, headers)
+    call = record.arrival.call(request, upstream_model)
+    if model:
+        call = replace(call, query=query_for(call.query, upstream_model))
+    protocols = keys.upstream_protocols(request)
+    try:
+        upstream = await gateway.client.connect(target, call, target.authorised(headers), protocols, LARGEST_FRAME)
+    except SocketRefused as refusal:
+        # A server that knows no WebSocket may also answer the plain GET: with a list of responses, or a page.
+        if speaks_responses(request) and (refusal.said in MISSING_STATUSES or refusal.said == HTTPStatus.OK):
+            refusal.status = NO_SOCKET
+        raise
+    record.add_call(101)
+    return target, upstream
 
 
 Socket = aiohttp.ClientWebSocketResponse | web.WebSocketResponse
@@ -129,17 +139,17 @@ async def _forward_upstream(
     upstream: aiohttp.ClientWebSocketResponse,
     client: web.WebSocketResponse,
     retries: Retries,
-    turns: Turns,
+    pending: PendingResponses,
 ) -> None:
     """Forward the upstream's frames, content when ``retries`` lets it go; when it closes, close the client with the same code.
 
-    ``turns`` reads each frame of content once it was forwarded.
+    ``pending`` reads each frame of content once it was forwarded.
     """
 
     async def forward(frames: list[Frame]) -> None:
         for frame in frames:
             await _send(client, frame.content)
-            await turns.read(frame)
+            await pending.read(frame)
 
     reason = ""
     async for arrived in _frames(upstream, retries):

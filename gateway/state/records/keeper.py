@@ -205,7 +205,7 @@ class Records:
             )
 
     def _rows(self, batch: list[Exchange]) -> list[StoredRecord]:
-        """Return the rows of a batch. A record of which none can be made is left out: it would hold up all others."""
+        """Return the rows of a batch. A record that cannot be made a row is left out: it would hold up all others."""
         rows = list[StoredRecord]()
         for exchange in batch:
             try:

@@ -57,7 +57,7 @@ async def writing(redis: Redis) -> AsyncIterator[None]:
 
 
 async def ids_in(redis: Redis, index: str | bytes) -> AsyncIterator[list[bytes]]:
-    """Return the members of a sorted set in batches, each of which the caller removes. A key with another type is deleted: it is not
+    """Return the members of a sorted set in batches. The caller removes each batch. A key with another type is deleted: it is not
     ours, and no index could be made in its place."""
     if await redis.type(index) != b"zset":
         await redis.unlink(index)

@@ -4,7 +4,7 @@ import pkgutil
 
 import pytest
 
-from gateway.context.choose import fields, recall
+from gateway.context.choose import fields, relevance
 from gateway.context.read.words import words
 from tests.context.choose.test_weights import FILLER, ranked
 from tests.context.pools import pool
@@ -44,7 +44,7 @@ def test_a_question_in_other_words_finds_the_remark(question: str) -> None:
 
 def test_without_the_weight_it_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     found = pool(*FILLER, FEVER, ("assistant", "Oh no."), *FILLER)
-    monkeypatch.setattr(recall, "FIELD_WORD", 0.0)
+    monkeypatch.setattr(relevance, "FIELD_WORD", 0.0)
 
     assert ranked(found, "Which medicine did he take?") == []
 
@@ -64,6 +64,6 @@ def test_no_field_has_a_word_with_which_sentences_are_built() -> None:
 
 def test_a_pasted_text_is_searched_for_its_own_words_alone() -> None:
     found = pool(*FILLER, FEVER, *FILLER)
-    pasted = " ".join(f"subject{number}" for number in range(recall.MOST_WORDS))
+    pasted = " ".join(f"subject{number}" for number in range(relevance.MOST_WORDS))
 
     assert ranked(found, f"Which medicine? {pasted}") == []

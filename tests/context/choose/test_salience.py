@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.recall import common_words
 from benchmarks.recall.salience import rows
-from gateway.context.choose import recall
+from gateway.context.choose import relevance
 from gateway.context.choose.salience import salience
 from gateway.context.read.words import stem
 from gateway.context.weights import COMMON_WORD, EMPTY_WORD
@@ -68,7 +68,7 @@ def test_a_question_finds_what_it_names_before_the_words_it_is_built_of() -> Non
 
 def test_without_the_weight_it_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     found = pool(NAMED, *FILLER, *FILLER, BUILT, *FILLER)
-    monkeypatch.setattr(recall, "salience", lambda key: 1.0)
+    monkeypatch.setattr(relevance, "salience", lambda key: 1.0)
 
     assert ranked(found, "What thing is said to be in the garden?")[0] == BUILT[1]
 

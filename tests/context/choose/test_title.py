@@ -2,7 +2,8 @@
 
 import pytest
 
-from gateway.context.choose.recall import choose, relevance, render
+from gateway.context.choose.recall import choose, render
+from gateway.context.choose.relevance import relevance
 from gateway.context.choose.title import SEARCHED_LINES, title_lines
 from gateway.context.count.message_cost import counter
 from gateway.context.read import lines

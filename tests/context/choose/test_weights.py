@@ -6,7 +6,8 @@ import pytest
 
 from gateway.context import weights
 from gateway.context.choose import recall
-from gateway.context.choose.recall import choose, relevance
+from gateway.context.choose.recall import choose
+from gateway.context.choose.relevance import relevance
 from gateway.context.read import lines
 from gateway.context.weigh.line_pool import LinePool
 from tests.context.pools import pool

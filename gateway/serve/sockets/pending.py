@@ -1,7 +1,8 @@
-"""The records of a socket's turns: each response on a WebSocket leaves one record, as a request over HTTP would.
+"""The pending responses of a socket, and their records: each response leaves one record, as a request over HTTP would.
 
-A turn opens with the client's ``response.create``. On sockets that do not speak Responses, such as ``/v1/realtime``, it begins with the
-upstream's ``response.created``; this opens one, too, because the upstream also answers speech by itself. Turns end in their order.
+A response is pending from the client's ``response.create`` to its last event. On sockets that do not speak Responses, such as
+``/v1/realtime``, its events begin with the upstream's ``response.created``. If no ``response.create`` came before it, it makes a response
+pending, too: the upstream also answers speech by itself. Responses end in their order.
 """
 
 import time
@@ -22,16 +23,14 @@ from gateway.state.rates import BYTES_PER_TOKEN
 from gateway.wire.responses import RESPONSES
 from providers.usage import read_usage
 
-MOST_OPEN: Final = 100
-"""Open turns on one socket; beyond this number the oldest is recorded as unfinished. Chosen: APIs allow one or two at a time."""
+MOST_PENDING: Final = 100
+"""Pending responses of one socket. Beyond this number the oldest is recorded as unfinished. Chosen: APIs allow one or two at a time."""
 CREATED: Final = "response.created"
 FAILED: Final = "response.failed"
 TRANSCRIBED: Final = "conversation.item.input_audio_transcription.completed"
 """The type of the event that states the bill of a transcription: its model is another one than that of the responses."""
 DONE: Final = frozenset({"response.completed", "response.incomplete", "response.done", FAILED})
 """Types of the last event of a response."""
-
-
 TOO_MANY: Final = 429
 """The status of a message that is refused for a limit of its key."""
 
@@ -54,58 +53,62 @@ class PendingResponse(msgspec.Struct):
     """Refused calls that the client did not see, because a smaller message followed."""
 
 
-class Turns:
-    """The open turns of one socket, whose own record is ``socket``."""
+class PendingResponses:
+    """The pending responses of one socket, in their order. ``socket_record`` is the record of the socket itself."""
 
-    def __init__(self, gateway: Gateway, socket: Record, method: str, path: str, *, speaks_responses: bool) -> None:
+    def __init__(
+        self, gateway: Gateway, socket_record: Record, method: str, path: str, *, speaks_responses: bool
+    ) -> None:
         self._gateway = gateway
-        self._socket = socket
+        self._socket_record = socket_record
         self._method, self._path = method, path
         self._speaks_responses = speaks_responses
-        self._open: deque[PendingResponse] = deque()
+        self._pending: deque[PendingResponse] = deque()
         self._conversation = ""
         self._context_bytes = 0
         """The size of what the upstream keeps of a Realtime conversation, as its last bill states it: the next response reads it."""
 
-    async def open(self, body_bytes: int, fields: Mapping[str, Any], event_id: Any) -> None:
-        """Open a turn: the client asks for a response. Raises RateLimited when its key has not enough left."""
-        turn = self._turn(body_bytes, fields, event_id)
+    async def add(self, body_bytes: int, fields: Mapping[str, Any], event_id: Any) -> None:
+        """Add a response that the client asks for. Raises RateLimited when its key has not enough left."""
+        response = self._new(body_bytes, fields, event_id)
         window = fields.get("window") or self._gateway.settings.default_window
         read_bytes = body_bytes + self._context_bytes
-        await key_limits.admit_turn(self._gateway, self._socket.arrival, turn.request_id, read_bytes, window)
-        turn.begun = self._speaks_responses
-        self._add(turn)
+        await key_limits.admit_response(
+            self._gateway, self._socket_record.arrival, response.request_id, read_bytes, window
+        )
+        response.begun = self._speaks_responses
+        self._append(response)
 
     def refuse(self, body_bytes: int, code: str) -> None:
         """Record a message that asked for a response and was not sent."""
-        self._record(self._turn(body_bytes, {}), TOO_MANY, code, calls=())
+        self._record(self._new(body_bytes, {}), TOO_MANY, code, calls=())
 
-    def _turn(self, body_bytes: int, fields: Mapping[str, Any], event_id: Any = None) -> PendingResponse:
-        """Return a new turn. One that continues an earlier response belongs to the socket's conversation."""
+    def _new(self, body_bytes: int, fields: Mapping[str, Any], event_id: Any = None) -> PendingResponse:
+        """Return a new response. One that continues an earlier response belongs to the socket's conversation."""
         conversation = fields.get("conversation") or self._conversation
         fields = {**fields, "conversation": conversation}
         return PendingResponse(self._gateway.request_id(), body_bytes, fields, event_id)
 
-    def _add(self, turn: PendingResponse) -> None:
-        self._conversation = turn.fields["conversation"]
-        self._open.append(turn)
-        if len(self._open) > MOST_OPEN:
-            self._record(self._open.popleft(), CLIENT_GONE_STATUS, "unfinished")
+    def _append(self, response: PendingResponse) -> None:
+        self._conversation = response.fields["conversation"]
+        self._pending.append(response)
+        if len(self._pending) > MOST_PENDING:
+            self._record(self._pending.popleft(), CLIENT_GONE_STATUS, "unfinished")
 
     @property
     def count(self) -> int:
-        """How many turns are open."""
-        return len(self._open)
+        """How many responses are pending."""
+        return len(self._pending)
 
     def add_retry(self, call: Call, fields: Mapping[str, Any]) -> None:
-        """Add a refused call to the newest turn, with the fields of the smaller message that was sent instead."""
-        turn = self._open[-1]
-        turn.refused += (call,)
-        turn.fields = {**turn.fields, **fields}
+        """Add a refused call to the newest response, with the fields of the smaller message that was sent instead."""
+        response = self._pending[-1]
+        response.refused += (call,)
+        response.fields = {**response.fields, **fields}
 
     async def read(self, frame: Frame) -> None:
-        """Read what was forwarded to the client; the last event of a response ends its turn."""
-        self._socket.count_sent(len(frame.content))
+        """Read what was forwarded to the client; the last event of a response ends it."""
+        self._socket_record.count_sent(len(frame.content))
         if frame.text is None:
             return
         try:
@@ -119,15 +122,15 @@ class Turns:
             await self._read_realtime(event, raw)
         elif event.type == CREATED:
             self._remember(raw)
-        if not self._open or not self._open[0].begun:
+        if not self._pending or not self._pending[0].begun:
             return
-        turn = self._open[0]
-        turn.first_byte = turn.first_byte or time.perf_counter()
-        turn.answer_bytes += len(raw)
+        response = self._pending[0]
+        response.first_byte = response.first_byte or time.perf_counter()
+        response.answer_bytes += len(raw)
         if event.type in DONE or (event.type == ERROR and self._speaks_responses):
             failed = event.type == FAILED
             status = 200 if event.type in DONE and not failed else _status(event)
-            self._record(self._open.popleft(), status, "response_failed" if failed else "", raw)
+            self._record(self._pending.popleft(), status, "response_failed" if failed else "", raw)
 
     async def _read_realtime(self, event: Event, raw: bytes) -> None:
         """Read an event that begins a response, refuses one, or bills a transcription."""
@@ -141,68 +144,75 @@ class Turns:
 
     def _remember(self, raw: bytes) -> None:
         """Remember which upstream made a response, if there is another one."""
-        identity = self._socket.arrival.identities.get(self._socket.upstream)
+        identity = self._socket_record.arrival.identities.get(self._socket_record.upstream)
         if identity is not None and len(self._gateway.setup.targets) > 1:
             self._gateway.known_ids.add(RESPONSES.ids.made(raw), identity.scope)
 
     async def _begin(self) -> None:
-        """Begin the first turn that the client asked for, or a new one: the upstream answers speech by itself. Such a response cannot be
-        refused, but it is reserved, so that the key has less left for others."""
-        turn = next((turn for turn in self._open if not turn.begun), None)
-        if turn is not None:
-            turn.begun = True
+        """Begin the first response that the client asked for. If there is none, the upstream answers speech by itself: add a new response. It
+        cannot be refused, but its tokens are reserved, so that the key has less left for others."""
+        response = next((response for response in self._pending if not response.begun), None)
+        if response is not None:
+            response.begun = True
             return
-        turn = self._turn(0, {})
-        turn.begun = True
-        self._add(turn)
+        response = self._new(0, {})
+        response.begun = True
+        self._append(response)
         with suppress(key_limits.RateLimited):
             window = self._gateway.settings.default_window
             await key_limits.reserve(
-                self._gateway, self._socket.arrival, self._context_bytes, window, None, turn_id=turn.request_id
+                self._gateway,
+                self._socket_record.arrival,
+                self._context_bytes,
+                window,
+                None,
+                response_id=response.request_id,
             )
 
     def _end_refused(self, event: Event) -> None:
-        """End the turn that an error is about: one that the upstream has not begun, of the message that the error names."""
+        """End the response that an error is about: one that the upstream has not begun, of the message that the error names."""
         about = event.fault.get("event_id")
-        turn = next((turn for turn in self._open if not turn.begun and turn.event_id == about), None)
-        if turn is not None:
-            self._open.remove(turn)
-            self._record(turn, _status(event), "")
+        response = next(
+            (response for response in self._pending if not response.begun and response.event_id == about), None
+        )
+        if response is not None:
+            self._pending.remove(response)
+            self._record(response, _status(event), "")
 
     def close(self) -> None:
-        """Record the turns that the end of the socket interrupted."""
-        while self._open:
-            self._record(self._open.popleft(), CLIENT_GONE_STATUS, "unfinished")
+        """Record the responses that the end of the socket interrupted."""
+        while self._pending:
+            self._record(self._pending.popleft(), CLIENT_GONE_STATUS, "unfinished")
 
     def _record(
         self,
-        turn: PendingResponse,
+        response: PendingResponse,
         status: int,
         error: str,
         last_event: bytes = b"",
         *,
         calls: tuple[Call, ...] | None = None,
     ) -> None:
-        """Make the record of a turn. ``calls`` is given for one without a call of its own."""
-        socket, total_s = self._socket, time.perf_counter() - turn.started
+        """Make the record of a response. ``calls`` is given for one without a call of its own."""
+        socket, total_s = self._socket_record, time.perf_counter() - response.started
         usage = read_usage(last_event)
-        model = turn.fields.get("model_used") or socket.model_used
+        model = response.fields.get("model_used") or socket.model_used
         if calls is None:
-            calls = (*turn.refused, Call(socket.upstream, model[:LONGEST_NAME], status, seconds=total_s))
+            calls = (*response.refused, Call(socket.upstream, model[:LONGEST_NAME], status, seconds=total_s))
             if usage is not None and not self._speaks_responses:
                 self._context_bytes = (usage.prompt + (usage.completion or 0)) * BYTES_PER_TOKEN
         found = Exchange.passed(
-            turn.request_id,
+            response.request_id,
             "websocket",
             status,
             upstream=socket.upstream,
             model=socket.model[:LONGEST_NAME],
             model_used=model[:LONGEST_NAME],
             attempts=len(calls),
-            body_bytes=turn.body_bytes,
-            answer_bytes=turn.answer_bytes,
+            body_bytes=response.body_bytes,
+            answer_bytes=response.answer_bytes,
             usage=usage,
-            first_byte_s=max(turn.first_byte - turn.started, 0.0),
+            first_byte_s=max(response.first_byte - response.started, 0.0),
             total_s=total_s,
             at=time.time() - total_s,
             client=socket.arrival.client,
@@ -214,7 +224,7 @@ class Turns:
             calls=calls,
         )
         ended = {"error": error, "action": "error"} if error else {}
-        self._gateway.observe(replace(found, **{**turn.fields, **ended}))
+        self._gateway.observe(replace(found, **{**response.fields, **ended}))
 
 
 def _status(event: Event) -> int:
