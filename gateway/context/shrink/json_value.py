@@ -1,6 +1,7 @@
 """Shorten JSON so that it stays JSON with the same keys: lists lose members, and strings lose their middle. Numbers keep
 their written form."""
 
+from collections.abc import Callable
 from math import sqrt
 from typing import Any, Final
 
@@ -76,23 +77,33 @@ def _shrunk(value: Any, text: str, tokens: int, size: int, count: CountText) -> 
 def _longest_form(value: Any, characters: float, whole: int) -> str:
     """Return the longest form of at most so many characters that a search finds; the shortest form when none fits.
     ``whole`` is the characters of the whole JSON."""
+    best, members = _search(lambda members: _form(value, members), characters, whole)
+    if len(best) < LEAST_FILLED * characters:
+        # One more member of each list is too much, but longer strings may fit.
+        best, _ = _search(lambda factor: _form(value, members, factor), characters, whole, best)
+    return best
+
+
+def _search(make: Callable[[float], str], characters: float, whole: int, best: str = "") -> tuple[str, float]:
+    """Return the longest form of at most so many characters, and the argument it was made with, from 1 on."""
     low, high = 1.0, 2.0
-    best = _form(value, low)
-    while high < whole and len(form := _form(value, high)) <= characters:
+    best = best or make(low)
+    while high < whole and len(form := make(high)) <= characters:
         best, low, high = form, high, high * 2
     for _ in range(HALVINGS if high < whole else 0):
         middle = sqrt(low * high)
-        form = _form(value, middle)
+        form = make(middle)
         if len(form) <= characters:
             best, low = form, middle
         else:
             high = middle
-    return best
+    return best, low
 
 
-def _form(value: Any, members: float) -> str:
-    """Return the JSON with so many members in each list, and strings in proportion."""
-    return exact_json.dumps(_pruned(value, int(members), max(int(members * CHARACTERS_PER_MEMBER), LEAST_CHARACTERS)))
+def _form(value: Any, members: float, factor: float = 1.0) -> str:
+    """Return the JSON with so many members in each list, and strings in proportion, longer by ``factor``."""
+    characters = max(int(members * factor * CHARACTERS_PER_MEMBER), LEAST_CHARACTERS)
+    return exact_json.dumps(_pruned(value, int(members), characters))
 
 
 def _pruned(value: Any, members: int, characters: int) -> Any:
