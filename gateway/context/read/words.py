@@ -128,8 +128,8 @@ information retrieval, 2007), with two spoken forms of the article."""
 Words = Callable[[str], tuple[Word, ...]]
 
 _NO_WORDS: Final[Iterator[Word]] = iter(())
-"""What is cached for a token without words, as every sixth of a text is. Other than an empty tuple it counts as true, so that one look-up
-tells that the token is known."""
+"""What is cached for a token without words, as one in six is. Unlike an empty tuple it counts as true, so one look-up tells that the token is
+known. It is used up, so it may be read any number of times."""
 
 
 class Lexicon:
