@@ -1,15 +1,11 @@
 """Encodings of bodies that the gateway reads, and how a client or a server writes them."""
 
 import gzip
-import sys
 import zlib
 from collections.abc import Callable
 from typing import Final
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+from gateway.serve.incoming.encoding import zstd
 
 
 def _gzip(body: bytes) -> bytes:

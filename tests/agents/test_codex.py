@@ -45,8 +45,13 @@ async def converse(place: Workplace, model: Reader, gateway: running.Gateway, mo
         model.begin()
         assert "Done." in await place.run("codex", *RUN, *arguments, OPENAI_API_KEY="sk-any")
         assert model.calls == []
+    return max(record["tokens_before"] or 0 for record in await records_of(gateway))
+
+
+async def records_of(gateway: running.Gateway) -> list[dict[str, Any]]:
+    """Return the records of all requests."""
     async with gateway.session.get(f"{gateway.admin_url}/api/exchanges?limit=500") as response:
-        return max(record["tokens_before"] or 0 for record in await response.json())
+        return await response.json()
 
 
 async def test_codex_by_http(place: Workplace, model: Reader) -> None:
@@ -91,8 +96,7 @@ async def test_codex_logged_in_with_chatgpt(place: Workplace, model: Reader) -> 
         (place.home / ".codex" / "config.toml").write_text(where, "utf-8")
         model.begin()
         assert "Done." in await place.run("codex", *RUN, TASK)
-        async with gateway.session.get(f"{gateway.admin_url}/api/exchanges?limit=500") as response:
-            records = await response.json()
+        records = await records_of(gateway)
     asked = [seen for seen in standin.requests if seen.path == "/v1/responses" and seen.method == "POST"]
     whole = [seen for seen in asked if "content-encoding" in seen.headers]
 

@@ -36,8 +36,8 @@ class Replacement(msgspec.Struct, frozen=True):
     """The note, the quotes, and the lines in them. Positions are those of the pool's lines."""
 
     note: str
-    quotes: Mapping[int, str]
-    """The text of the quotes, by the index of the message that they follow: the current question."""
+    quotes: str
+    """The text of the quotes, which follow the current question; empty without any."""
     pool: LinePool
     in_note: frozenset[int]
     """Positions of the note's lines."""
@@ -91,9 +91,8 @@ def replacement_of(
         pool = pool_of(source, layout.left_out)
         in_note = positions_of(pool, note_lines)
     quoted = quotes_of(Search(source, layout, pool, in_note), question, kept, left)
-    quotes = {layout.question[-1]: quoted.text} if quoted.lines else {}
     in_quotes = positions_of(pool, quoted.lines)
-    return Replacement(note.text, quotes, pool, in_note, in_quotes, len(quoted.lines), note.stage)
+    return Replacement(note.text, quoted.text, pool, in_note, in_quotes, len(quoted.lines), note.stage)
 
 
 def _digest_tokens(source: Source, question: CurrentQuestion, left: int) -> int:

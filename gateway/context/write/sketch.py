@@ -28,4 +28,5 @@ class Sketch(msgspec.Struct, frozen=True, dict=True):  # cached properties need 
         """Return the messages to send."""
         if self.replacement is None:
             return tuple([self.kept[index] for index in sorted(self.kept)])
-        return with_note_and_quotes(self.kept, self.replacement.note, self.replacement.quotes)
+        quotes = {self.layout.question[-1]: self.replacement.quotes} if self.replacement.quotes else {}
+        return with_note_and_quotes(self.kept, self.replacement.note, quotes)

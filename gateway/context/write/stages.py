@@ -93,7 +93,7 @@ def _turns_can_stay(
         replacement = _replacement(
             source, current_question_of(source, replace(layout, ends_with_question=True)), before
         )
-    return replacement is None or quotes_fit_beside_turns(layout, _tokens_of_quotes(source, replacement))
+    return replacement is None or quotes_fit_beside_turns(layout, source.counter.text(replacement.quotes))
 
 
 def _sketch_of(source: Source, layout: Layout, kept: Mapping[int, Message], replacement: Replacement | None) -> Sketch:
@@ -113,7 +113,7 @@ def _written(source: Source, replacement: Replacement | None) -> Iterator[Step]:
     if replacement.quotes:
         lines = replacement.quoted_lines
         detail = f"{lines} lines{', by words and meaning' if by_meaning(source) else ''}"
-        yield Step(QUOTES_STAGE, -_tokens_of_quotes(source, replacement), detail, lines)
+        yield Step(QUOTES_STAGE, -source.counter.text(replacement.quotes), detail, lines)
 
 
 def _replacement(source: Source, question: CurrentQuestion, kept: Mapping[int, Message]) -> Replacement | None:
@@ -122,10 +122,6 @@ def _replacement(source: Source, question: CurrentQuestion, kept: Mapping[int, M
     if question.layout.folded or source.earlier_notes or is_changed:
         return replacement_of(source, question, kept)
     return None
-
-
-def _tokens_of_quotes(source: Source, replacement: Replacement) -> int:
-    return sum(map(source.counter.text, replacement.quotes.values()))
 
 
 def _with_larger_results(sketch: Sketch, source: Source) -> Sketch:

@@ -10,6 +10,7 @@ from aiohttp import hdrs
 
 from gateway.context.life.replies import Refusal, Reply
 from gateway.serve.incoming.encoding import CannotDecodeError, decoder_for
+from gateway.serve.incoming.errors import Failed
 from gateway.upstream.client import Target, UpstreamUnreachable
 from gateway.upstream.refusals import refusal_from
 from gateway.upstream.response import Response
@@ -33,9 +34,6 @@ LONGEST_SIGN: Final = 64
 """Bytes of a sign that is looked for in an answer, at most."""
 LONGEST_HOLD_S: Final = 5.0
 """Seconds from a stream's first byte in which it is held; see `LONGEST_HEAD`."""
-
-Failed = Callable[[str, Exception], None]
-"""Counts and logs a survived failure of our own: the part that failed, and how."""
 
 
 class Answer(msgspec.Struct, eq=False):

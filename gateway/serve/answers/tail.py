@@ -5,7 +5,8 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.serve.answers.answer import Answer, Failed, readable
+from gateway.serve.answers.answer import Answer, readable
+from gateway.serve.incoming.errors import Failed
 from gateway.upstream.streams import reader_for
 from gateway.wire.format import Format
 from providers.record import Usage

@@ -13,7 +13,7 @@ import msgspec
 from aiohttp import StreamReader, web
 
 from gateway.serve.incoming.addresses import peer_of
-from gateway.serve.incoming.errors import OUR_FAULT, ClientError
+from gateway.serve.incoming.errors import OUR_FAULT, ClientError, Failed
 from gateway.serve.incoming.malformed import BAD_BODY, encode_answer, late_head, long_head, malformed, too_many_heads
 from gateway.serve.incoming.unfinished_heads import UnfinishedHeads
 from gateway.serve.incoming.write_timeout import WriteTimeout
@@ -26,8 +26,6 @@ FRAMES_AT_ONCE: Final = 2**13
 
 AnswerMalformed = Callable[[ClientError, str], web.Response]
 """Records a request that was never parsed, with the client's address, and returns the answer to it."""
-Failed = Callable[[str, Exception], None]
-"""Called with a fault of our own: the part and the error."""
 
 
 class Port(msgspec.Struct, eq=False):

@@ -54,15 +54,20 @@ class Decoder(Protocol):
 
 def decoder_for(headers: Headers) -> Decoder | None:
     """Return a decoder for a body with these headers; None when it is not encoded, or in an unknown way."""
-    found = _codings(headers)
-    if len(found) != 1 or found[0] not in READ:
+    if not can_decode(headers):
         return None
-    return _Zstd() if found[0] == "zstd" else _Inflate()
+    return _Zstd() if _codings(headers) == ["zstd"] else _Inflate()
+
+
+def can_decode(headers: Headers) -> bool:
+    """Return whether a body is encoded in a way that the gateway can read."""
+    found = _codings(headers)
+    return len(found) == 1 and found[0] in READ
 
 
 def is_unreadable(headers: Headers) -> bool:
     """Return whether a body is encoded in a way that only a server may read, so that its bytes do not say what the server reads."""
-    return bool(found := _codings(headers)) and (len(found) > 1 or found[0] not in READ)
+    return bool(_codings(headers)) and not can_decode(headers)
 
 
 class _Inflate:

@@ -1,6 +1,6 @@
 """Our own errors in the JSON shape of the client's API, so that every SDK raises the class its users expect."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from aiohttp import web
@@ -10,6 +10,8 @@ from gateway.wire.chat import CHAT
 from gateway.wire.format import Format
 
 JSON: Final = "application/json"
+Failed = Callable[[str, Exception], None]
+"""Counts and logs a fault of our own that was survived: the part that failed, and the error."""
 
 
 class ClientError(Exception):

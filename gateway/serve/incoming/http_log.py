@@ -1,12 +1,10 @@
 """The log of aiohttp's own servers. They log broken requests with the bytes that broke them, and a broken header may hold a key."""
 
 import logging
-from collections.abc import Callable
 
 from aiohttp import http_exceptions
 
-Failed = Callable[[str, Exception], None]
-"""Called with a fault of our own: the part and the error."""
+from gateway.serve.incoming.errors import Failed
 
 
 def silence_aiohttp() -> None:

@@ -9,7 +9,7 @@ from gateway.serve import key_models
 from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.admission import free_later, hold
 from gateway.serve.incoming.body import READS_FASTER, decompress, reading_size
-from gateway.serve.incoming.encoding import decoder_for, is_unreadable
+from gateway.serve.incoming.encoding import can_decode, is_unreadable
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.limits import check_request, check_text
 from gateway.state.freeing import take_apart
@@ -31,7 +31,7 @@ async def conversation_in(
     if must_know_model and is_unreadable(request.headers):
         return None
     text = raw
-    if hdrs.CONTENT_ENCODING in request.headers and decoder_for(request.headers) is not None:
+    if hdrs.CONTENT_ENCODING in request.headers and can_decode(request.headers):
         text = await gateway.threads.run(
             lambda: decompress(request, raw, limits.max_body), size_bytes=reading_size(request, raw)
         )
